@@ -1,10 +1,11 @@
 //! Questions about runs: from the model's own property process, a formula or an automaton in a file.
 
-use crate::checks::Role;
+use crate::checks::{Checks, Role};
+use crate::ctl::{self, Branching, Conditions};
 use crate::input;
-use crate::ir::{Source, Span};
+use crate::ir::{Expression, Source, Span, Unary};
 use crate::language::Text;
-use crate::liveness::check::Question;
+use crate::liveness::check::{Question, Verdict};
 use crate::liveness::possible::Possible;
 use crate::options::Options;
 use crate::output::Output;
@@ -76,6 +77,40 @@ pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Res
     let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());
     let condition = conditions(model, &source, std::slice::from_ref(text), &[span], &mut warn)?.remove(0);
     Ok(Some(Possible::new(role, text.clone(), condition)))
+}
+
+/// The formulas of branching time, and the check that decides the only one of them early; `None` if none is asked.
+pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<(Branching, Checks)>> {
+    if options.ctl.is_empty() {
+        return Ok(None);
+    }
+    ensure!(
+        model.model().property.is_none(),
+        "--ctl cannot be combined with the model's property process (--no-property ignores it)"
+    );
+    let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());
+    let mut asked = warpset_model::ctl::Asked::default();
+    for text in &options.ctl {
+        asked.add(model, &Source { name: "--ctl".into(), text: text.clone() }, &mut warn)?;
+    }
+    let (mut checks, mut if_found) = (Checks::default(), None);
+    if let Some((goal, holds)) = asked.goal() {
+        let (role, condition) = match holds {
+            true => (Role::Goal, goal),
+            false => (Role::Invariant, Expression::unary(Unary::Not, goal)),
+        };
+        checks.add(role, options.ctl[0].clone(), condition);
+        if_found = Some(if holds { Verdict::Holds } else { Verdict::Violated });
+    }
+    let formulas = asked.formulas.into_iter().map(|(text, formula)| ctl::Asked { text, formula });
+    let branching = Branching {
+        parts: asked.parts,
+        conditions: Conditions::Expressions(asked.conditions),
+        formulas: formulas.collect(),
+        with_witnesses: true,
+        if_found,
+    };
+    Ok(Some((branching, checks)))
 }
 
 impl Asked {

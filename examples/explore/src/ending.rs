@@ -3,6 +3,7 @@
 use crate::checkpoint::Checkpoints;
 use crate::checks::Violation;
 use crate::coverage::Coverage;
+use crate::ctl::{self, Branching};
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::export::Exported;
 use crate::first_table;
@@ -52,6 +53,7 @@ pub struct Ending<'a> {
     pub interpreted: &'a Interpreted<'a>,
     pub conclusion: Option<(&'a Question, Conclusion)>,
     pub answer: Option<(&'a Possible, Outcome)>,
+    pub branched: Option<(&'a Branching, ctl::Outcome)>,
     pub warnings: &'a Warnings,
     pub outputs: Outputs,
     pub device: &'a Device,
@@ -77,7 +79,7 @@ impl Ending<'_> {
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, interpreted, conclusion, answer, warnings, outputs, device, .. } = self;
+        let Self { options, interpreted, conclusion, answer, branched, warnings, outputs, device, .. } = self;
         let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
@@ -100,6 +102,12 @@ impl Ending<'_> {
             let path = trace::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
             (&possible.checks, Finding { found, path })
         });
+        // So has a fault in a condition of branching time.
+        let fault = branched.as_ref().and_then(|(_, outcome)| outcome.fault.as_ref()).map(|(found, states)| {
+            let path = trace::replay(interpreter, checks, states.clone(), found.violation.clone());
+            Finding { found, path }
+        });
+        let finding = finding.or(fault);
         let (checks, finding) = match lost {
             Some((checks, lost)) => (checks, finding.or(Some(lost))),
             None => (*checks, finding),
@@ -108,13 +116,15 @@ impl Ending<'_> {
         let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
         let lasso =
             conclusion.as_ref().and_then(|(question, conclusion)| Some((*question, conclusion.lasso.as_ref()?.as_ref().ok()?)));
+        let witness = branched.as_ref().and_then(|(branching, outcome)| report::branching::first_witness(branching, outcome));
         let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
+        let found_run = found_run.or(witness.as_ref().map(|(_, witness)| Run::of_witness(witness)));
         let mut unwritten = Unwritten::default();
         let not_traced = options.trace.as_deref().filter(|_| found_run.is_none());
         let ending = || match (path, lasso) {
             (Some(path), _) => checks.describe(&path.violation, model),
             (None, Some((question, _))) => format!("property violated: {}", question.text),
-            (None, None) => String::new(),
+            (None, None) => witness.map_or_else(String::new, |(answered, _)| report::branching::shows(answered)),
         };
         let page = outputs.report.map(|output| {
             let path = found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending())));
@@ -124,6 +134,7 @@ impl Ending<'_> {
             let json = || {
                 let run =
                     conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
+                let run = run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model)));
                 path.map(|path| path.json(model, checks)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
             };
             unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
@@ -163,6 +174,7 @@ impl Ending<'_> {
             violated_beside,
             conclusion,
             answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),
+            branched: branched.as_ref().map(|(branching, outcome)| (*branching, outcome)),
             warnings,
             recorded,
             exported,

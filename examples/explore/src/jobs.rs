@@ -32,7 +32,7 @@ const CHOOSES: [(&str, Job); 5] = [
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 56] = [
+const USES: [(&str, &str); 57] = [
     ("model", "uuuuuuu"),
     ("format", "uuuuuuu"),
     ("interleave", "uuuuuuu"),
@@ -46,6 +46,7 @@ const USES: [(&str, &str); 56] = [
     ("ltl", "u----uu"),
     ("buchi", "u----uu"),
     ("ef", "u------"),
+    ("ctl", "u------"),
     ("livelock", "u------"),
     ("fair", "u------"),
     ("emit", "-----u-"),
@@ -93,31 +94,33 @@ const USES: [(&str, &str); 56] = [
 ];
 
 /// Options of a search that contradict the first one of the row, and why.
-const CONTRADICT: [(&str, &[&str], &str); 18] = [
+const CONTRADICT: [(&str, &[&str], &str); 20] = [
     ("workers", &["device"], "both name the device"),
-    ("max_depth", &["ltl", "buchi", "ef", "livelock"], "a verdict about runs needs all states"),
+    ("max_depth", &["ltl", "buchi", "ef", "ctl", "livelock"], "a verdict about runs needs all states"),
     ("max_depth", &["checkpoint", "resume"], "a depth ends a search between two levels, and a saved one goes on within a level"),
+    ("ctl", &["fair"], "fairness is of runs, and a formula of branching time is about states"),
+    ("ctl", &["ltl", "buchi", "ef", "livelock"], "a search has one kind of question about runs or paths"),
     ("ltl", &["buchi", "ef", "livelock", "no_property"], "a search has one property of runs"),
     ("buchi", &["ef", "livelock", "no_property"], "a search has one property of runs"),
     ("ef", &["livelock", "fair"], "a search has one question about where states lead"),
     ("livelock", &["fair"], "fairness is of a property of runs"),
-    ("deadlock", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
-    ("invariant", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
-    ("goal", &["ltl", "buchi", "ef", "livelock"], "it checks states, and the other one is about runs"),
+    ("deadlock", &["ltl", "buchi", "ef", "ctl", "livelock"], "it checks states, and the other one is about runs"),
+    ("invariant", &["ltl", "buchi", "ef", "ctl", "livelock"], "it checks states, and the other one is about runs"),
+    ("goal", &["ltl", "buchi", "ef", "ctl", "livelock"], "it checks states, and the other one is about runs"),
     (
         "reduce",
-        &["ltl", "buchi", "ef", "livelock", "fair", "export", "record", "gpu_time", "unreached", "coverage"],
+        &["ltl", "buchi", "ef", "ctl", "livelock", "fair", "export", "record", "gpu_time", "unreached", "coverage"],
         "a reduced search leaves states and steps out",
     ),
-    ("parents", &["ltl", "buchi", "ef", "livelock", "export", "resume", "nodes"], "parents are kept in an indexed table"),
+    ("parents", &["ltl", "buchi", "ef", "ctl", "livelock", "export", "resume", "nodes"], "parents are kept in an indexed table"),
     (
         "checkpoint",
-        &["ltl", "buchi", "ef", "livelock", "record", "export", "gpu_time"],
+        &["ltl", "buchi", "ef", "ctl", "livelock", "record", "export", "gpu_time"],
         "a checkpoint has the table and the waiting states only",
     ),
     (
         "resume",
-        &["ltl", "buchi", "ef", "livelock", "record", "export", "gpu_time", "capacity", "nodes"],
+        &["ltl", "buchi", "ef", "ctl", "livelock", "record", "export", "gpu_time", "capacity", "nodes"],
         "the table of the checkpoint is all that a resumed search has",
     ),
     ("export", &["record", "gpu_time"], "one engine cannot do both"),
@@ -128,6 +131,7 @@ const CONTRADICT: [(&str, &[&str], &str); 18] = [
             "ltl",
             "buchi",
             "ef",
+            "ctl",
             "livelock",
             "record",
             "step",
@@ -234,7 +238,7 @@ mod tests {
             "format" => "dve",
             "interleave" | "project" => "A",
             "const" => "N=1",
-            "invariant" | "goal" | "ltl" | "ef" | "livelock" => "-1 <= x",
+            "invariant" | "goal" | "ltl" | "ef" | "ctl" | "livelock" => "-1 <= x",
             "token_bits" | "rank" | "capacity" | "nodes" | "memory" | "timeout" | "max_states" | "max_depth" | "workers"
             | "checkpoint_every" | "checkpoint_levels" | "record_bytes" | "seed" | "simulate" | "ranks" | "local_ranks" => "2",
             "fair" => "weak",

@@ -43,8 +43,8 @@ use warpset_model::{checks, diagnostic, input, interpreter, ir, language, networ
 #[cfg(feature = "cuda")]
 use warpset_search::gpu;
 use warpset_search::{
-    checkpoint, codegen, coverage, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced, successors,
-    survey, switching, table_kind, threads,
+    checkpoint, codegen, coverage, ctl, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced,
+    successors, survey, switching, table_kind, threads,
 };
 use warpset_support::{device, escaping, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
 

@@ -36,6 +36,7 @@ file may have any size.
   explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   find the shortest path to a state that violates the condition
   explore puzzle.dve --goal 'board[0] == 1'                 find the shortest path to a state that satisfies the condition
   explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     check every run; show a violating one as a path and a loop
+  explore peterson.dve --ctl 'AG (P_0.wait -> AF P_0.CS)'   evaluate a formula of branching time in every state
   explore peterson.dve --ef 'P_0.CS'                        find the shortest path to a state from which it is unreachable
 
   explore crossing.exp --goal 'enabled(i) and gate == 1'    conditions of a network: states of components, labels of steps
@@ -59,6 +60,9 @@ Formulas of --ltl have conditions as propositions and the operators of SPIN and 
 have a property process of its own (`system async property NAME`), which accepts the forbidden runs. With a property, states and
 transitions are those of the product of model and automaton. The verdict is `holds`, `violated`, or `unknown` if the search ended
 early.
+
+Formulas of --ctl have the same conditions; each temporal operator is behind a path quantifier: EX AX EF AF EG AG, E[p U q],
+A[p U q], also with R (V), W and M. There a path ends in a deadlock: EX p is false and AX p is true in one.
 
 Transitions are counted with multiplicity and include self-loops. A deadlock is a state without any step. Levels are those of a
 breadth-first search, including the level of the initial state. A value that does not fit its variable wraps around and is counted
@@ -137,6 +141,11 @@ pub struct Options {
     /// reached.
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub ef: Option<String>,
+
+    /// A formula of branching time (CTL), whose verdict is that of the initial state: `AG (try -> AF critical)`. A path ends in a
+    /// deadlock. May be repeated: all formulas are evaluated after one exploration. Shows a path, if one path shows the verdict.
+    #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
+    pub ctl: Vec<String>,
 
     /// Search for a livelock: a set of states that cannot be left and has steps, but no state in which this condition (progress)
     /// holds. Shows the shortest path to it.
@@ -504,6 +513,7 @@ impl Options {
             || conditions
             || [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some())
             || self.buchi.is_some()
+            || !self.ctl.is_empty()
     }
 
     /// Encodes the states of a net as requested. Returns an error if that is asked of another model.

@@ -105,10 +105,12 @@ fn attempt(
     warnings.of_option("--interleave", text.missing_gates());
     let asked = ask::question(options, text, &mut warnings)?;
     let possible = ask::possible(options, text, &mut warnings)?;
+    let branching = ask::branching(options, text, &mut warnings)?;
     let own_question = properties.map(|properties| properties.question(text)).transpose()?.flatten();
     let question = own_question.as_ref().or(asked.as_ref().map(|asked| &asked.question));
     let checks = match (question, &text.model().property, properties) {
         _ if possible.is_some() => Checks::default(),
+        _ if branching.is_some() => branching.as_ref().map_or_else(Checks::default, |(_, checks)| checks.clone()),
         (Some(question), Some(property), _) => question.checks(property),
         (_, _, Some(properties)) => properties.checks(text.model())?,
         _ => checks(options, text, &mut warnings)?,
@@ -155,7 +157,7 @@ fn attempt(
     stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
-    let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some())?;
+    let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some() || branching.is_some())?;
     // A reduction that saves nothing leaves the choice of the engine free.
     let unreduced = Options { reduce: None, ..options.clone() };
     let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
@@ -166,7 +168,7 @@ fn attempt(
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
     let words = model.layout.words;
-    let is_about_runs = question.is_some() || possible.is_some();
+    let is_about_runs = question.is_some() || possible.is_some() || branching.is_some();
     let of_states = rank_set.is_none() && !is_about_runs;
     let has_depth = options.max_depth.is_some();
     ensure!(!has_depth || !is_about_runs, "--max-depth cannot be combined with a property of runs: its verdict needs all states");
@@ -198,6 +200,7 @@ fn attempt(
     let checkpoints = identity.zip(schedule(options));
     let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, table, begun));
     let (possible, warnings) = (possible.as_ref(), &warnings);
+    let branching = branching.as_ref().map(|(branching, _)| branching);
     let task = Task {
         options,
         text,
@@ -205,6 +208,7 @@ fn attempt(
         checks: &checks,
         question,
         possible,
+        branching,
         properties,
         warnings,
         outputs,

@@ -4,6 +4,7 @@ use crate::checkpoint::{Checkpoints, Opened, Resumed};
 use crate::checks::Checks;
 use crate::compiling::compile;
 use crate::coverage::Coverage;
+use crate::ctl::{Branching, BranchingTime};
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
 use crate::engine;
@@ -53,6 +54,7 @@ pub struct Task<'a> {
     pub checks: &'a Checks,
     pub question: Option<&'a Question>,
     pub possible: Option<&'a Possible>,
+    pub branching: Option<&'a Branching>,
     /// Properties to answer in place of a report.
     pub properties: Option<&'a Properties>,
     pub warnings: &'a Warnings,
@@ -77,9 +79,12 @@ impl Task<'_> {
         let engine = options.engine_on(device, self.rank_set.is_some())?;
         let interpreted = Interpreted::new(Interpreter::new(model), checks);
         // Compute limits before the table exists, because its memory counts but is no longer free afterwards.
+        // A table that takes the memory early leaves none for states and steps, and for sets of states.
+        let is_of_paths = self.branching.is_some() || self.properties.is_some_and(Properties::has_branching);
         let limits = limits(options, device);
+        let limits = Limits { is_reserved: limits.is_reserved && !is_of_paths, ..limits };
         if let Some(rank_set) = self.rank_set.take() {
-            let is_about_runs = question.is_some() || possible.is_some();
+            let is_about_runs = question.is_some() || possible.is_some() || self.branching.is_some();
             ensure!(!is_about_runs, "{ONE_TABLE}");
             let tables = rank_set.build(&builder, size.slots)?.into_iter().map(ranks::Table::erased).collect();
             time.table += start.elapsed();
@@ -123,6 +128,7 @@ impl Task<'_> {
             interpreted,
             question,
             possible,
+            branching: self.branching,
             properties,
             warnings: self.warnings,
             outputs: self.outputs,
@@ -208,6 +214,7 @@ struct Run<'a> {
     interpreted: &'a Interpreted<'a>,
     question: Option<&'a Question>,
     possible: Option<&'a Possible>,
+    branching: Option<&'a Branching>,
     properties: Option<&'a Properties>,
     warnings: &'a Warnings,
     outputs: Outputs,
@@ -242,7 +249,7 @@ impl Run<'_> {
 
     /// Explores, answers the questions, and prints the report. `extras` is called after the exploration; then `engine` describes
     /// how successors were computed.
-    fn search_and_report<E: Liveness + Possibilities>(
+    fn search_and_report<E: Liveness + Possibilities + BranchingTime>(
         self,
         explorer: &mut E,
         extras: impl FnOnce(&mut E) -> Result<Extras>,
@@ -250,7 +257,7 @@ impl Run<'_> {
         engine: &dyn Fn() -> String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, text, limits, table, interpreted, question, possible, properties, .. } = self;
+        let Self { options, text, limits, table, interpreted, question, possible, branching, properties, .. } = self;
         let Self { warnings, outputs, checkpoints, known, .. } = self;
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
@@ -277,7 +284,7 @@ impl Run<'_> {
         let start = Instant::now();
         // Questions about runs are answered separately. The tokens and firings of a reduced search are not those of the net.
         let is_reduced = reduction.is_some_and(|reduction| reduction.stubborn.is_some());
-        let is_of_states = question.is_none() && possible.is_none() && properties.is_none();
+        let is_of_states = question.is_none() && possible.is_none() && branching.is_none() && properties.is_none();
         let survey = Survey::of(model).filter(|_| is_of_states && !is_reduced);
         let surveyed = survey.map(|survey| survey.run(table, limits.stop)).transpose()?;
         time.survey = start.elapsed();
@@ -305,6 +312,10 @@ impl Run<'_> {
         if let Some(properties) = properties {
             let conclusion = conclusion.as_ref().map(|(_, conclusion)| conclusion);
             properties.conclude(table, interpreted, exploration, conclusion, limits)?;
+            if let Some((branching, numbers)) = properties.branching(model) {
+                let outcome = explorer.branch(&branching, interpreter, exploration, limits);
+                properties.keep_branched(&branching, &numbers, &outcome, exploration.end, model);
+            }
             if let Some(found) = exploration.found.as_ref().filter(|_| properties.wants_path()) {
                 let checks = interpreted.checks;
                 let states = explorer.path(found, limits);
@@ -314,6 +325,11 @@ impl Run<'_> {
             return Ok(0);
         }
         let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
+        let branched = branching.map(|branching| {
+            let progress = ProgressLine::new(options.progress);
+            progress.working("evaluating formulas");
+            (branching, explorer.branch(branching, interpreter, exploration, limits))
+        });
         let ending = Ending {
             options,
             text: Some(text),
@@ -321,6 +337,7 @@ impl Run<'_> {
             interpreted,
             conclusion,
             answer,
+            branched,
             warnings,
             outputs,
             device,

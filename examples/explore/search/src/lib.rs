@@ -5,12 +5,13 @@
 //! are [`threads`] of this machine (over [`engine`]), `gpu`, and [`ranks`] of several devices; [`numbering`] passes the whole
 //! state space to a consumer. Successors come from the interpreter, from compiled code ([`codegen`]) or from both
 //! ([`switching`]), and [`reduced`] keeps only the steps that a question needs. [`liveness`] searches for accepting cycles,
-//! [`checkpoint`] saves a search in a file, [`path`] finds the way to a state, [`simulation`] takes random walks, and
-//! [`coverage`] counts which parts of the model occur in the states that were found.
+//! [`ctl`] evaluates formulas of branching time, [`checkpoint`] saves a search in a file, [`path`] finds the way to a state,
+//! [`simulation`] takes random walks, and [`coverage`] counts which parts of the model occur in the states that were found.
 
 pub mod checkpoint;
 pub mod codegen;
 pub mod coverage;
+pub mod ctl;
 pub mod engine;
 pub mod exploration;
 #[cfg(feature = "cuda")]

@@ -6,7 +6,7 @@
 //! Rows are nearly in the order of levels. The range of rows of each level is kept, too; where ranges overlap, parents decide.
 //!
 //! This module serves the engine of threads: pieces report which states are new, and the thread that collects the pieces stores
-//! their parents. The library's `Values` are no alternative: they search the index for each row behind a hole, and
+//! their parents. The library's `Values` would be no alternative, because they search the index for each row above a hole, and
 //! batches of several threads leave holes. On a GPU the kernel writes such an array (gpu/by_rows.rs).
 
 use crate::exploration::{Found, Limits};
@@ -19,15 +19,16 @@ use warpset::{Reference, Storage, VectorTable};
 
 #[derive(Debug, Default)]
 pub struct Parents {
-    /// By row, the low 32 bits of 1 + the parent's row number; 0: the parent is not known. The initial state is its own parent.
+    /// By row, the low 32 bits of 1 + the parent's row number; 0 if the parent is not known. The initial state is its own parent.
     low: Vec<u32>,
-    /// Bits 32 to 39 of the same numbers, as far as any are set.
+    /// By row, bits 32 to 39 of the same numbers. Ends after the last row for which any of these bits is set.
     above: Vec<u8>,
     /// By level, the rows from the first to the last one of its states.
     levels: Vec<Range<u64>>,
     /// Parents were dropped because there was no memory for all of them.
     is_lost: bool,
-    /// The user asked for parents. If `--memory` is not enough for them, the search ends instead of going on without them.
+    /// Whether the user asked for parents. If so, and `--memory` is not enough for parents, the search ends instead of continuing
+    /// without them.
     are_wanted: bool,
 }
 
@@ -136,7 +137,7 @@ impl Parents {
     }
 }
 
-/// Sets an element, extending the list if needed. Returns false and changes nothing if there is no memory.
+/// Sets an element, and extends the list if necessary. If there is no memory, changes nothing and returns false.
 fn put<T: Copy + Default>(list: &mut Vec<T>, at: usize, value: T) -> bool {
     if at >= list.len() {
         // Grow in steps of a quarter: if memory is short, doubling would waste up to half of it.

@@ -42,7 +42,7 @@ pub fn walk_back<S: Storage, X: Successors>(
     Ok(states)
 }
 
-/// References of the states of the first `count` levels.
+/// Explores the first `count` levels and returns the references of their states.
 fn levels<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -57,15 +57,15 @@ fn levels<S: Storage, X: Successors>(
         let observer = |_: &Counts| true;
         let engine = HostEngine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
-        // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts, so
-        // it was perhaps only large enough by chance.
+        // Repeat until the table does not grow, because growth makes references stale. The table may grow although it was large
+        // enough in the last exploration: places depend on the order of the puts.
         if table.slots() == slots {
             return Ok(levels);
         }
     }
 }
 
-/// Returns an error unless the exploration reached the last level of the path.
+/// Returns an error unless the exploration has reached the last level of the path.
 pub fn explored_again(end: End) -> Result<()> {
     match end {
         End::Levels => Ok(()),

@@ -1,6 +1,7 @@
-//! The engine on threads of this machine; the table may be on any device.
+//! The engine that uses threads of this machine. The table may be on any device.
 
 use crate::checkpoint::{Checkpoints, Resumed};
+use crate::ctl::{self, Branching, BranchingTime};
 use crate::engine::{Begin, HostEngine, Recorder};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
 use crate::interpreter::Interpreter;
@@ -19,21 +20,21 @@ pub struct Threads<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub initial: Vec<u32>,
-    /// Called with every vector that is offered, but not with vectors offered again for a path.
+    /// Called with every vector that is offered, except vectors that are offered again for a path.
     pub recorder: Option<&'a Recorder<'a>>,
     /// The automaton of a product, if the search for accepting cycles runs during the exploration.
     pub automaton: Option<&'a Automaton>,
-    /// Residue found by a search for accepting cycles during the exploration.
+    /// Residue that the search for accepting cycles found during the exploration.
     pub found: Option<Residue>,
-    /// Checkpoints of searches that answer no questions; and the search to resume.
+    /// Checkpoints, if the search answers no questions, and the search to resume.
     pub checkpoints: Option<&'a Checkpoints>,
     pub resumed: Option<Resumed>,
-    /// Parents of the states, if they are kept: only in an indexed table, and not in a resumed search.
+    /// Parents of the states, if the search stores them. It does so only in an indexed table, and not after resuming.
     pub parents: Option<Parents>,
 }
 
 impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
-    /// An engine that starts at the initial state, without any optional feature.
+    /// Creates an engine that starts at the initial state, without any optional feature.
     pub fn new(table: &'a VectorTable<S>, source: &'a X, initial: Vec<u32>) -> Self {
         Self {
             table,
@@ -121,5 +122,17 @@ impl<S: Storage, X: Successors> Liveness for Threads<'_, S, X> {
 impl<S: Storage, X: Successors> Possibilities for Threads<'_, S, X> {
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
         possible.answer(self.table, self.source, interpreter, exploration, limits)
+    }
+}
+
+impl<S: Storage, X: Successors> BranchingTime for Threads<'_, S, X> {
+    fn branch(
+        &mut self,
+        branching: &Branching,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> ctl::Outcome {
+        branching.answer(self.table, self.source, interpreter, exploration, limits)
     }
 }

@@ -5,6 +5,7 @@ pub mod dot;
 pub mod projection;
 mod svg;
 
+use crate::ctl::Witness;
 use crate::liveness::lasso::Lasso;
 use warpset_model::interpreter::Step;
 use warpset_model::trace::Path;
@@ -22,6 +23,10 @@ pub struct Run<'p> {
 impl<'p> Run<'p> {
     pub fn of_path(path: &'p Path) -> Self {
         Self { states: &path.states, steps: path.steps.clone(), begins: None }
+    }
+
+    pub fn of_witness(witness: &'p Witness) -> Self {
+        Self { states: &witness.states, steps: witness.steps.iter().copied().map(Some).collect(), begins: witness.begins }
     }
 
     pub fn of_lasso(lasso: &'p Lasso) -> Self {

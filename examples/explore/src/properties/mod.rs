@@ -2,14 +2,16 @@
 //!
 //! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Formulas
 //! about runs are answered over the markings of the same exploration, in memory ([`runs`](crate::liveness::runs)). One that this
-//! does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton. What a limit
-//! ended has the verdict `CANNOT_COMPUTE`.
+//! does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton. Formulas of
+//! branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has the verdict
+//! `CANNOT_COMPUTE`.
 
 mod rounds;
 
 pub use rounds::answer;
 
 use crate::checks::{Checks, Role};
+use crate::ctl::{self, Branching, Conditions};
 use crate::escaping;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Limits};
@@ -22,6 +24,7 @@ use crate::memory;
 use crate::options::Options;
 use crate::output::{Output, Unwritten};
 use crate::program;
+use crate::report;
 use crate::report::net::ignored_json;
 use crate::report::runs::run_json;
 use crate::report::verdicts::why;
@@ -34,6 +37,7 @@ use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Mutex;
 use warpset::{Storage, VectorTable};
+use warpset_model::ctl::{Literal, Parts};
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::property::set_conditions;
 use warpset_model::ltl::translate::translate;
@@ -281,7 +285,7 @@ impl Properties {
                     (now, whole)
                 }
                 Question::Declined(why) => (Some(Verdict::CannotCompute(why.clone())), None),
-                Question::Runs { .. } => (None, None),
+                Question::Runs { .. } | Question::Branching { .. } => (None, None),
             };
             verdicts.push(now.or_else(|| if is_whole { whole } else { Some(Verdict::CannotCompute(why(end))) }));
         }
@@ -294,6 +298,55 @@ impl Properties {
             }
         }
         Ok(())
+    }
+
+    /// Whether the exploration of this round is for a formula of branching time.
+    pub fn has_branching(&self) -> bool {
+        let mut all = self.all.iter();
+        self.round == Round::Markings && all.any(|property| matches!(property.question, Question::Branching { .. }))
+    }
+
+    /// The formulas of branching time that have no verdict, and the numbers of their properties.
+    pub fn branching(&self, model: &Model) -> Option<(Branching, Vec<usize>)> {
+        let net = model.net.as_ref().filter(|_| self.round == Round::Markings)?;
+        let (mut parts, mut known, mut formulas, mut numbers) = (Parts::default(), Vec::new(), Vec::new(), Vec::new());
+        for (number, Property { name, question }) in self.all.iter().enumerate().filter(|(number, _)| !self.is_decided(*number)) {
+            let Question::Branching { parts: of, formula, conditions } = question else { continue };
+            let here: Vec<Literal> = conditions
+                .iter()
+                .map(|condition| {
+                    parts.condition(known.iter().position(|known| *known == condition).unwrap_or_else(|| {
+                        known.push(condition);
+                        known.len() - 1
+                    }))
+                })
+                .collect();
+            let formula = parts.adopt(of, *formula, |number| here[number]);
+            formulas.push(ctl::Asked { text: name.clone(), formula });
+            numbers.push(number);
+        }
+        let conditions = known.iter().map(|condition| condition.check(net, &model.layout)).collect();
+        let conditions = Conditions::OfNet(conditions);
+        let with_witnesses = self.paths.is_some();
+        (!formulas.is_empty()).then_some((Branching { parts, conditions, formulas, with_witnesses, if_found: None }, numbers))
+    }
+
+    /// Keeps the answers to formulas of branching time.
+    pub fn keep_branched(&self, branching: &Branching, numbers: &[usize], outcome: &ctl::Outcome, end: End, model: &Model) {
+        let mut verdicts = self.verdicts.lock().expect(LOCKED);
+        for (number, answered) in numbers.iter().zip(report::branching::all(branching, outcome)) {
+            verdicts[*number] = Some(match answered.answer.verdict {
+                check::Verdict::Holds => Verdict::Truth(true),
+                check::Verdict::Violated => Verdict::Truth(false),
+                check::Verdict::Unknown => {
+                    Verdict::CannotCompute(outcome.why.as_ref().map_or_else(|| why(end), |error| format!("{error:#}")))
+                }
+            });
+            if let (Some(paths), Some(Ok(witness))) = (&self.paths, &answered.answer.witness) {
+                let json = report::branching::witness_json(answered, witness, model);
+                paths.lock().expect(LOCKED).insert(answered.asked.text.clone(), json);
+            }
+        }
     }
 
     /// Answers the questions about runs, as far as the markings found tell and there is memory for them.

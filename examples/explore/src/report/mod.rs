@@ -1,5 +1,6 @@
 //! The report of an exploration, as text and as JSON.
 
+pub mod branching;
 pub mod html;
 pub mod net;
 pub mod runs;
@@ -8,6 +9,7 @@ pub mod verdicts;
 use crate::checkpoint::{Status, Written};
 use crate::checks::Checks;
 use crate::coverage::Unreached;
+use crate::ctl::{self, Branching};
 use crate::escaping;
 use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found};
@@ -56,6 +58,8 @@ pub struct Report<'a> {
     pub conclusion: Option<(&'a Question, Conclusion)>,
     /// The question about where states can lead, and its answer.
     pub answer: Option<(&'a Possible, &'a Outcome)>,
+    /// Formulas of branching time, and their answers.
+    pub branched: Option<(&'a Branching, &'a ctl::Outcome)>,
     pub warnings: &'a Warnings,
     pub recorded: Option<Recorded>,
     pub exported: Option<Exported>,
@@ -136,7 +140,8 @@ impl Report<'_> {
         let of_path = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
         let of_run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.lasso.as_ref()?.as_ref().err());
         let of_answer = self.answer.and_then(|(_, outcome)| outcome.why.as_ref());
-        let mut errors = [of_path, of_run, of_answer].into_iter().flatten();
+        let of_formulas = self.branched.and_then(|(_, outcome)| outcome.why.as_ref());
+        let mut errors = [of_path, of_run, of_answer, of_formulas].into_iter().flatten();
         let is_interrupted =
             errors.any(|error| error.downcast_ref().is_some_and(|ended: &Ended| ended.code == exit::INTERRUPTED));
         match (&self.finding, self.exploration.end) {
@@ -145,6 +150,9 @@ impl Report<'_> {
             _ if self.unwritten.sentence().is_some() => exit::ERROR,
             (None, _) if self.conclusion.is_some() => {
                 self.conclusion.as_ref().map_or(0, |(_, conclusion)| runs::exit_code(conclusion))
+            }
+            (found, _) if !found.as_ref().is_some_and(|finding| finding.found.is_fault()) && self.branched.is_some() => {
+                self.branched.map_or(0, |(_, outcome)| branching::exit_code(outcome))
             }
             (Some(_), _) => exit::FOUND,
             (None, end) => match self.answer.map(|(_, outcome)| (outcome.verdict, outcome.has_fault)) {
@@ -216,6 +224,9 @@ impl Report<'_> {
         }
         if let Some((possible, outcome)) = self.answer {
             runs::add_outcome(&mut report, possible, outcome);
+        }
+        if let Some((branching, outcome)) = self.branched {
+            branching::add(&mut report, branching, outcome);
         }
         let constants: Map<_, _> = model.constants.iter().map(|of| (of.name.clone(), json!(of.value))).collect();
         report["constants"] = constants.into();
@@ -447,6 +458,10 @@ impl Report<'_> {
             rows.push(("", String::new()));
             rows.extend(runs::rows_of_outcome(possible, outcome));
         }
+        if let Some((branching, outcome)) = self.branched {
+            rows.push(("", String::new()));
+            rows.extend(branching::rows(branching, outcome));
+        }
         rows
     }
 
@@ -458,8 +473,9 @@ impl Report<'_> {
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
         let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
         let firings = self.surveyed.as_ref().and_then(|surveyed| net::firings(self.model, surveyed, self.exploration.end));
+        let paths = self.branched.map(|(branching, outcome)| branching::text(branching, outcome, self.model));
         let verdicts = std::iter::once(self.verdict_lines(has_colors));
-        verdicts.chain(lines).chain(firings).chain(found).chain(run).collect()
+        verdicts.chain(lines).chain(firings).chain(found).chain(run).chain(paths).collect()
     }
 
     /// The path; or the state alone, and why the path is missing.

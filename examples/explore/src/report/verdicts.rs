@@ -1,7 +1,9 @@
 //! The verdict of each condition that was asked for: a line of the text and an object of the JSON, from the same values.
 
+use super::branching::{self as answered, Answered};
 use super::{Finding, Report};
 use crate::checks::{Condition, Role, Violation};
+use crate::ctl::{self, Branching};
 use crate::escaping;
 use crate::exploration::End;
 use crate::liveness::check::Verdict;
@@ -18,8 +20,7 @@ const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
 /// The line of a search that was asked nothing.
-const NOTHING_ASKED: &str =
-    "nothing asked, so states are only counted: --deadlock, --invariant, --goal, --ltl, --ef, --livelock (--help describes them)";
+const NOTHING_ASKED: &str = "nothing asked, so states are only counted: --deadlock, --invariant, --goal, --ltl, --ctl, --ef, --livelock (--help describes them)";
 
 /// The verdict on a condition after a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -45,7 +46,7 @@ pub struct Check {
     pub verdict: Decision,
     /// Why there is no verdict.
     pub why: Option<String>,
-    /// Number of violating states among those that were found; `None` if they were not counted.
+    /// Number of violating states found; for `ctl`, of states that satisfy the formula. `None` if they were not counted.
     pub states: Option<u64>,
     /// Least number of steps to a violating state; `None` if it is not known.
     pub depth: Option<u64>,
@@ -66,10 +67,12 @@ impl Check {
 
     /// The verdict, in words and in the colour that it has on a terminal.
     fn verdict(&self, is_complete: bool) -> (String, &'static str) {
-        let states = self.states.filter(|states| *states > 0);
+        let is_ctl = self.kind == "ctl";
+        let satisfying = self.states.filter(|_| is_ctl).map(|states| format!("in {}", counted(states, "state")));
+        let states = self.states.filter(|states| *states > 0 && !is_ctl);
         let states = states.map(|states| format!("{}{}", counted(states, "state"), if is_complete { "" } else { " so far" }));
         let depth = self.depth.map(|depth| format!("first at depth {depth}"));
-        let known: Vec<String> = [self.why.clone(), states, depth].into_iter().flatten().collect();
+        let known: Vec<String> = [self.why.clone(), satisfying, states, depth].into_iter().flatten().collect();
         let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
         let (word, color) = match self.verdict {
             Decision::Holds => ("holds", GREEN),
@@ -132,6 +135,8 @@ impl Report<'_> {
                 _ => check,
             };
             all.push(check);
+        } else if let Some((branching, outcome)) = self.branched {
+            all.extend(self.of_formulas(branching, outcome));
         } else {
             all.extend(self.checks.conditions.iter().enumerate().map(|(at, condition)| self.of_condition(at, condition)));
             all.extend(self.checks.deadlocks.then(|| self.of_deadlocks()));
@@ -199,9 +204,37 @@ impl Report<'_> {
         self.of_states(check, is_first, false, states)
     }
 
+    /// The verdicts of formulas of branching time.
+    fn of_formulas(&self, branching: &Branching, outcome: &ctl::Outcome) -> Vec<Check> {
+        let one = |answered: Answered| {
+            let answer = answered.answer;
+            let check = Check::new("ctl", answered.asked.text.clone(), decided(answer.verdict));
+            let check = Check { states: answer.satisfying, ..check };
+            match answer.verdict {
+                Verdict::Unknown if outcome.fault.is_some() => check.because("a condition has a fault"),
+                Verdict::Unknown => {
+                    let of_answer = outcome.why.as_ref().map(|error| format!("{error:#}"));
+                    check.because(of_answer.unwrap_or_else(|| self::why(self.exploration.end)))
+                }
+                _ => match &answer.witness {
+                    Some(Ok(witness)) => {
+                        let json = Some(answered::witness_json(answered, witness, self.model));
+                        let (path, lasso) = if witness.begins.is_some() { (None, json) } else { (json, None) };
+                        Check { path, lasso, ..check }
+                    }
+                    _ => {
+                        let found = self.found().filter(|finding| !finding.found.is_fault()).map(|finding| finding.found);
+                        Check { depth: found.map(|found| found.level), path: found.and(self.path_json()), ..check }
+                    }
+                },
+            }
+        };
+        answered::all(branching, outcome).map(one).collect()
+    }
+
     /// Checks that were possible, but not asked for.
     fn unchecked(&self) -> Vec<Check> {
-        let is_about_runs = self.conclusion.is_some() || self.answer.is_some();
+        let is_about_runs = self.conclusion.is_some() || self.answer.is_some() || self.branched.is_some();
         let mut all = Vec::new();
         if is_about_runs && !self.model.assertions.is_empty() {
             let how = format!("{}; search without the property", self.model.assertions.len());

@@ -137,6 +137,7 @@ impl Task<'_> {
             interpreted,
             conclusion: None,
             answer: None,
+            branched: None,
             warnings,
             outputs,
             device,

@@ -114,6 +114,124 @@ pub fn fairness_and_possibility_have_their_verdicts(place: TableOnDevice) {
     }
 }
 
+/// Verdicts of branching time that a reader can follow, with the number of states that satisfy the formula.
+pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
+    for (name, formula, holds, states) in [
+        ("peterson", "AG (P_0.waiting -> AF P_0.critical)", true, 20),
+        ("peterson", "AG EF P_0.critical", true, 20),
+        ("peterson", "AF P_0.critical", false, 14),
+        ("peterson", "EG P_0.idle", true, 6),
+        ("peterson", "AX P_0.idle", false, 1),
+        ("peterson", "E[P_0.idle U P_1.critical]", true, 8),
+        ("peterson", "A[P_0.idle W P_0.asked]", true, 12),
+        ("river", "EF (farmer && wolf && goat && cabbage)", true, 0),
+        // Philosophers may all hold one fork, where each path ends.
+        ("philosophers", "EF AX false", true, 0),
+        ("philosophers", "AG EX true", false, 0),
+    ] {
+        let arguments = ["--keep-going", "--ctl", formula];
+        let (code, report) = place.json(&model(name), &arguments);
+        let verdict = if holds { "holds" } else { "violated" };
+        let check = &report["checks"][0];
+        assert_eq!((code, check["verdict"].as_str()), (Some((!holds).into()), Some(verdict)), "{name}: {formula}");
+        let found = check["states"].as_u64().unwrap();
+        assert!(if states == 0 { found > 0 } else { found == states }, "{name}: {formula}: {found}");
+        // A goal asks the same.
+        let condition = formula.strip_prefix("EF ").filter(|rest| !rest.contains('X'));
+        if let Some(condition) = condition {
+            let (_, report) = place.json(&model(name), &["--goal", condition]);
+            assert_eq!(report["checks"][0]["verdict"] == "reached", holds, "{formula}");
+        }
+    }
+    // AG EF is what --ef asks, and AG what --invariant does.
+    for (name, condition) in [("peterson", "P_0.critical"), ("philosophers", "Phil_0.ate"), ("readers_writers", "R_0.writing")] {
+        let (_, possible) = place.json(&model(name), &["--ef", condition]);
+        let (_, invariant) = place.json(&model(name), &["--invariant", condition]);
+        let formulas = [format!("AG EF {condition}"), format!("AG {condition}")];
+        let (_, report) = place.json(&model(name), &["--ctl", &formulas[0], "--ctl", &formulas[1]]);
+        let verdicts = [0, 1].map(|at| &report["checks"][at]["verdict"]);
+        assert_eq!(verdicts, [&possible["checks"][0]["verdict"], &invariant["checks"][0]["verdict"]], "{name}: {condition}");
+    }
+    // EF and AG of a condition end at the first state that decides them, whatever limit there is.
+    let (_folder, path) = written(ENDLESS_COUNTER);
+    for (formula, code, verdict, length) in [("EF x == 70", 0, "holds", 70), ("AG x < 50", 1, "violated", 50)] {
+        let (found, report) = place.json(&path, &["--ctl", formula, "--max-states", "1000"]);
+        let check = &report["checks"][0];
+        assert_eq!((found, check["verdict"].as_str(), check["depth"].as_u64()), (Some(code), Some(verdict), Some(length)));
+        assert_eq!(check["path"]["length"].as_u64(), Some(length), "{check}");
+    }
+    // Others have no verdict where a limit ended the exploration.
+    let (code, report) = place.json(&path, &["--ctl", "AF x == 1", "--ctl", "EF x == 1", "--max-states", "100"]);
+    let checks = [0, 1].map(|at| (report["checks"][at]["verdict"].as_str(), report["checks"][at]["why"].as_str()));
+    assert_eq!((code, checks), (Some(3), [(Some("not-decided"), Some("stopped at --max-states")); 2]));
+    // A fault of a condition is reported as a fault, with a path to the nearest state that has it.
+    let (code, report) = place.json(&model("mailbox"), &["--ctl", "AG EF 10 / (P_0.next - 2) == 10"]);
+    let kinds = [0, 1].map(|at| report["checks"][at]["kind"].as_str());
+    assert_eq!((code, kinds), (Some(1), [Some("fault"), Some("ctl")]), "{report}");
+    assert_eq!(report["checks"][1]["verdict"], "not-decided", "{report}");
+}
+
+/// Paths of branching time in text, JSON, files and pages; the exit code of several formulas; what is refused.
+pub fn paths_of_branching_time_are_shown() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let trace = file("trace.json");
+    let formulas = ["--ctl", "EX P_1.asked", "--ctl", "AF P_0.critical", "--ctl", "AG EF P_0.critical"];
+    let text = String::from_utf8(explore(&model("peterson"), [&formulas[..], &["--trace", &trace]].concat()).stdout).unwrap();
+    for part in [
+        "  VIOLATED (in 14 states): ctl AF P_0.critical\n",
+        "  holds (in 20 states): ctl AG EF P_0.critical\n",
+        "formula holds: EX P_1.asked\nA path that shows it has 1 step (lines of peterson.dve):\n",
+        "formula violated: AF P_0.critical\nA path that shows it has 0 steps, then a loop of 4 steps",
+        "The loop, repeated forever, from P_0.idle, P_1.idle:\n",
+        "This is the state after step 0 again.",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    // The file has the path of the first formula that is violated.
+    let path: Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+    assert_eq!(path["violation"]["text"], "formula violated: AF P_0.critical");
+    assert_eq!((path["loop_begins"].as_u64(), path["loop_length"].as_u64()), (Some(0), Some(4)), "{path}");
+    let (code, report) = json(&model("peterson"), &formulas);
+    assert_eq!((code, report["ctl"]["formulas"].as_u64(), report["ctl"]["in_sweeps"].as_bool()), (Some(1), Some(3), Some(false)));
+    assert_eq!((&report["checks"][1]["lasso"], &report["checks"][1]["path"]), (&path, &Value::Null));
+    assert_eq!(report["checks"][0]["path"]["length"].as_u64(), Some(1), "{report}");
+    // A path that ends in a deadlock.
+    let (_, report) = json(&model("philosophers"), &["--ctl", "AF Phil_0.ate"]);
+    let check = &report["checks"][0];
+    assert_eq!(check["verdict"], "violated", "{report}");
+    let shown = [&check["path"], &check["lasso"]].into_iter().find(|path| path.is_object()).unwrap();
+    assert!(shown["ends_in_deadlock"] == true || shown["loop_length"].as_u64() > Some(0), "{shown}");
+    let chart = file("trace.txt");
+    explore(&model("peterson"), ["--ctl", "AF P_0.critical", "--trace", &chart, "--report", &file("page.html")]);
+    assert!(std::fs::read_to_string(&chart).unwrap().contains("formula violated: AF P_0.critical"));
+    assert!(std::fs::read_to_string(file("page.html")).unwrap().contains("AF P_0.critical"));
+    // Without memory for all steps, successors are computed again, with the same verdicts.
+    let (_folder, counters) = written(COUNTERS);
+    let wanted =
+        ["--ctl", "AG (a == 3 -> EF b == 29)", "--ctl", "EG a < 30", "--ctl", "E[b < 2 U c == 30]", "--ctl", "AF a == 30"];
+    let verdicts = |more: &[&str]| {
+        let (_, report) = json(&counters, &[&wanted[..], more].concat());
+        let checks = report["checks"].as_array().unwrap().clone();
+        let of = |check: &Value| (check["verdict"].to_string(), check["states"].as_u64());
+        let all: Vec<_> = checks.iter().filter(|check| check["kind"] == "ctl").map(of).collect();
+        (report["ctl"]["in_sweeps"].as_bool(), all)
+    };
+    let (whole, part) = (verdicts(&[]), verdicts(&["--memory", "1500k"]));
+    assert_eq!((whole.0, part.0, whole.1), (Some(false), Some(true), part.1));
+    for (arguments, why) in [
+        (&["--fair", "weak"][..], "fairness is of runs"),
+        (&["--local-ranks", "2"], "it needs a search in one table"),
+        (&["--ltl", "F P_0.critical"], "one kind of question"),
+        (&["--reduce", "auto"], "leaves states and steps out"),
+        (&["--table", "indexed"], "--table indexed"),
+    ] {
+        let output = explore(&model("peterson"), [&["--ctl", "AF P_0.critical"], arguments].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(why), "{arguments:?}: {text}");
+    }
+}
+
 pub fn runs_are_printed_with_their_loop() {
     let folder = TempDir::new().unwrap();
     let trace = folder.path().join("trace.json");

@@ -54,7 +54,8 @@ fn replay() -> Option<PathBuf> {
 const TABLES: [&str; 5] = ["bucket", "tree", "tree-compact", "compact", "indexed"];
 
 /// Tests of questions about runs, which not all tables can answer.
-const ABOUT_RUNS: [&str; 6] = [
+const ABOUT_RUNS: [&str; 7] = [
+    "branching_time_has_its_verdicts",
     "claiming_waits_for_nothing",
     "fairness_and_possibility_have_their_verdicts",
     "formulas_have_their_verdicts",
@@ -94,7 +95,8 @@ const IN_EVERY_TABLE: [OfPlace; 17] = [
 
 /// Languages, messages and reports, and questions whose answers come from the same searches. In a plain run one table has them on
 /// the CPU.
-const IN_ONE_TABLE: [OfPlace; 17] = [
+const IN_ONE_TABLE: [OfPlace; 18] = [
+    ("branching_time_has_its_verdicts", formulas::branching_time_has_its_verdicts),
     ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
     ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
     ("each_transition_may_have_a_label", languages::each_transition_may_have_a_label),
@@ -143,6 +145,7 @@ const ONCE: &[(&str, fn())] = &[
     ("dependencies_are_written", reductions::dependencies_are_written),
     ("what_a_limit_ended_has_no_verdict", nets::what_a_limit_ended_has_no_verdict),
     ("nets_at_borders_have_their_counts", nets::nets_at_borders_have_their_counts),
+    ("branching_formulas_of_nets_have_their_verdicts", nets::branching_formulas_of_nets_have_their_verdicts),
     (
         "formulas_are_answered_over_the_markings_of_one_exploration",
         nets::formulas_are_answered_over_the_markings_of_one_exploration,
@@ -221,6 +224,7 @@ const ONCE: &[(&str, fn())] = &[
     ("recording_has_a_limit", outputs::recording_has_a_limit),
     ("models_that_are_no_files_or_too_long_are_refused", command_line::models_that_are_no_files_or_too_long_are_refused),
     ("runs_are_printed_with_their_loop", formulas::runs_are_printed_with_their_loop),
+    ("paths_of_branching_time_are_shown", formulas::paths_of_branching_time_are_shown),
     ("formulas_are_refused_with_their_place", formulas::formulas_are_refused_with_their_place),
     ("automata_are_written_and_read", formulas::automata_are_written_and_read),
     ("a_property_of_the_model_can_be_left_out", formulas::a_property_of_the_model_can_be_left_out),
@@ -359,13 +363,14 @@ fn main() -> ExitCode {
 /// A test of models that are not part of this repository: its name, and the variable that names their folder.
 type OfFolder = (&'static str, &'static str, fn(&Path));
 
-const OF_FOLDERS: [OfFolder; 11] = [
+const OF_FOLDERS: [OfFolder; 12] = [
     ("folders::beem_models_have_their_counts", "WARPSET_BEEM", lists::beem_models_have_their_counts),
     ("folders::beem_properties_have_their_verdicts", "WARPSET_BEEM", lists::beem_properties_have_their_verdicts),
     ("folders::slco_models_have_their_counts", "WARPSET_SLCO", languages::slco_models_have_their_counts),
     ("folders::networks_have_their_counts", "WARPSET_NETWORKS", languages::networks_have_their_counts),
     ("folders::nets_of_the_contest_have_their_counts", "WARPSET_NETS", nets::of_contest),
     ("folders::formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::formulas_of_contest),
+    ("folders::branching_formulas_of_the_contest_have_their_verdicts", "WARPSET_NETS", nets::branching_formulas_of_contest),
     ("folders::reduced_nets_have_their_deadlocks", "WARPSET_NETS", reductions::of_nets),
     ("folders::reduced_beem_models_have_their_deadlocks", "WARPSET_BEEM", reductions::of_beem),
     ("folders::reduced_networks_have_their_deadlocks", "WARPSET_NETWORKS", reductions::of_networks),

@@ -13,8 +13,8 @@ mod runs;
 mod told;
 
 pub use counts::{
-    formulas_of_contest, nets_are_simulated, nets_at_borders_have_their_counts, nets_go_on_from_checkpoints,
-    nets_have_their_counts, of_contest, with_walks,
+    branching_formulas_of_contest, formulas_of_contest, nets_are_simulated, nets_at_borders_have_their_counts,
+    nets_go_on_from_checkpoints, nets_have_their_counts, of_contest, with_walks,
 };
 
 pub use runs::formulas_are_answered_over_the_markings_of_one_exploration;
@@ -203,6 +203,45 @@ pub fn chain_of_tokens(tokens: u32) -> String {
     net(&[("from", tokens), ("to", 0)], &["move"], &[("from", "move", 1), ("move", "to", 1)])
 }
 
+/// Formulas of branching time, where a path ends in a deadlock: the chain of tokens does, when all have arrived.
+pub fn branching_formulas_of_nets_have_their_verdicts() {
+    let place = TableOnDevice { device: "cpu:2", table: "tree" };
+    let moving = chain_of_tokens(20);
+    let dead = all("next", "<false/>");
+    let formulas = [
+        (all("globally", &exists("finally", &at_least(&["to"], 20))), "TRUE"),
+        (all("finally", &all("globally", &at_least(&["to"], 20))), "TRUE"),
+        (all("finally", &dead), "TRUE"),
+        (exists("globally", &exists("next", "<true/>")), "FALSE"),
+        (around("negation", &[&all("globally", &exists("next", "<true/>"))]), "TRUE"),
+        (around("conjunction", &[&exists("finally", &at_least(&["to"], 3)), &all("finally", &at_least(&["to"], 21))]), "FALSE"),
+        (around("disjunction", &[&exists("next", &at_least(&["to"], 2)), &dead]), "FALSE"),
+    ];
+    let expected: Vec<(&str, &str)> = formulas.iter().map(|(formula, verdict)| (formula.as_str(), *verdict)).collect();
+    have_verdicts(place, &moving, &expected);
+    // The id of a property names the examination, and so the meaning of a formula without nested quantifiers.
+    let stopped = net(&[("p", 0)], &["t"], &[("p", "t", 1)]);
+    let formulas = [all("next", &fireable("t")), exists("next", "<true/>"), all("next", "<false/>")];
+    let properties = property_set(&formulas.each_ref().map(String::as_str)).replace("<id>P-", "<id>CTLFireability-");
+    let (folder, path) = written_as("net.pnml", &stopped);
+    let file = folder.path().join("properties.xml");
+    let trace = folder.path().join("trace.json");
+    std::fs::write(&file, properties).unwrap();
+    let arguments = ["--properties", file.to_str().unwrap(), "--trace", trace.to_str().unwrap()];
+    let text = String::from_utf8(explore(&path, arguments).stdout).unwrap();
+    let verdicts: Vec<&str> = text.lines().map(|line| line.split(' ').nth(2).unwrap()).collect();
+    assert_eq!(verdicts, ["TRUE", "FALSE", "TRUE"], "{text}");
+    // A path for each formula that one path shows.
+    let (folder, path) = written_as("net.pnml", &moving);
+    let (file, trace) = (folder.path().join("properties.xml"), folder.path().join("trace.json"));
+    let formula = exists("finally", &all("globally", &at_least(&["to"], 20)));
+    std::fs::write(&file, property_set(&[&formula])).unwrap();
+    explore(&path, ["--properties", file.to_str().unwrap(), "--trace", trace.to_str().unwrap()]);
+    let paths: Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    assert!(paths["P-00"]["length"].as_u64() >= Some(20), "{paths}");
+    assert_eq!(paths["P-00"]["final"]["variables"]["to"], 20, "{paths}");
+}
+
 pub fn what_a_limit_ended_has_no_verdict() {
     let place = TableOnDevice { device: "cpu:2", table: "tree" };
     let moving = chain_of_tokens(200);
@@ -226,19 +265,21 @@ pub fn what_a_limit_ended_has_no_verdict() {
         let expected = if name == "StableMarking" { "FALSE" } else { "CANNOT_COMPUTE" };
         assert_eq!((code, found), (Some(if expected == "FALSE" { 0 } else { 3 }), vec![expected.into()]), "{name}");
     }
-    // A formula of CTL is declined, and the others have their verdicts.
+    // A formula of branching time needs all markings.
     let ctl = all("globally", &exists("finally", &at_least(&["to"], 150)));
     let (code, found, text) = verdicts(place, &moving, &property_set(&[&ctl, &bound]), &[]);
-    assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "200".into()]));
-    assert!(text.contains("P-00: formulas of CTL"), "{text}");
+    assert_eq!((code, found, text.as_str()), (Some(0), vec!["TRUE".into(), "200".into()], ""));
+    let (code, found, text) = verdicts(place, &moving, &property_set(&[&ctl]), &["--max-states", "20"]);
+    assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".to_string()]));
+    assert!(text.contains("P-00: stopped at --max-states"), "{text}");
     // A verdict that was decided before the net turned out unbounded is kept.
     let source = net(&[("p", 0)], &["make"], &[("make", "p", 1)]);
     let formulas = [exists("finally", &at_least(&["p"], 300)), all("globally", &at_most(&["p"], 10))];
     let formulas = formulas.each_ref().map(String::as_str);
-    // A declined formula keeps its own reason.
-    let ctl = all("globally", &exists("finally", &at_least(&["p"], 150)));
-    let (_, _, text) = verdicts(place, &source, &property_set(&[&formulas[..], &[ctl.as_str()]].concat()), &[]);
-    assert!(text.contains("P-02: formulas of CTL"), "{text}");
+    // A declined formula keeps its own reason: no operator is directly in its first quantifier.
+    let star = all("negation", &all("globally", &at_least(&["p"], 150)));
+    let (_, _, text) = verdicts(place, &source, &property_set(&[&formulas[..], &[star.as_str()]].concat()), &[]);
+    assert!(text.contains("P-02: the property cannot be read") && text.contains("negation"), "{text}");
     let (code, found, text) = verdicts(place, &source, &property_set(&formulas), &[]);
     assert_eq!((code, found), (Some(3), vec!["CANNOT_COMPUTE".into(), "FALSE".into()]));
     assert!(text.contains("the net is unbounded") && text.contains("--token-bits 16 searches on"), "{text}");

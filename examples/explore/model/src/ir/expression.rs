@@ -4,7 +4,7 @@
 use super::ids::LabelId;
 use super::{LocationId, ProcessId, Span, VariableId};
 
-/// Limit of the nesting of expressions, so that they may be walked by recursion. Front ends refuse deeper ones.
+/// Limit of the nesting of expressions, so that recursive functions may walk them. Front ends refuse deeper expressions.
 pub const MAX_DEPTH: usize = 500;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum Expression {
     Constant(i32),
     /// The value of a scalar.
     Variable(VariableId),
-    /// An element of an array. An index that is negative or not below the number of elements is a fault.
+    /// An element of an array. An index that is negative, or not less than the number of elements, is a fault.
     Element {
         array: VariableId,
         index: Box<Expression>,
@@ -23,8 +23,8 @@ pub enum Expression {
         process: ProcessId,
         location: LocationId,
     },
-    /// 1 if a rule of the network with this label has a step, else 0; in a model with a net, 1 if the transition with this number
-    /// is enabled. In conditions only, not in a guard or an effect.
+    /// 1 if the network has a rule with this label that can take a step, else 0. In a model with a net: 1 if the transition with
+    /// this number is enabled, else 0. Allowed only in conditions, not in guards or effects.
     Enabled(LabelId),
     Unary {
         operator: Unary,
@@ -71,8 +71,8 @@ pub enum Binary {
     Divide,
     /// The remainder has the sign of the dividend. Division by zero is a fault; -2^31 % -1 is 0.
     Remainder,
-    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero; 0 to a negative exponent is a fault, as
-    /// a division by zero.
+    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero. 0 to a negative exponent is a fault,
+    /// because it divides by zero.
     Power,
     /// Shifts by the low 5 bits of the right side.
     ShiftLeft,
@@ -91,7 +91,7 @@ pub enum Binary {
     And,
     /// The right side is evaluated only if the left one is 0.
     Or,
-    /// 1 if the left side is 0 (the right side is not evaluated then) or the right side is not 0.
+    /// 1 if the left side is 0 or the right side is not 0, else 0. The right side is evaluated only if the left side is not 0.
     Imply,
 }
 
@@ -106,7 +106,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// Applies the operator to two known operands; `None` is the fault of dividing by zero.
+    /// Applies the operator to two known operands. `None` if this divides by zero, which is a fault.
     pub fn apply(self, left: i32, right: i32) -> Option<i32> {
         Some(match self {
             Self::Add => left.wrapping_add(right),
@@ -146,7 +146,7 @@ impl Binary {
         matches!(self, Less | LessOrEqual | Greater | GreaterOrEqual | Equal | NotEqual | And | Or | Imply)
     }
 
-    /// The value if the left side alone decides it; the right side must not be evaluated then.
+    /// Returns the value if the left side alone decides it. The right side must not be evaluated then.
     pub fn decided(self, left: i32) -> Option<i32> {
         match (self, left != 0) {
             (Self::And, false) => Some(0),
@@ -168,7 +168,7 @@ impl Expression {
         }
     }
 
-    /// The value of a constant.
+    /// Returns the value if the expression is a constant.
     pub fn constant(&self) -> Option<i32> {
         if let Self::Constant(value) = self { Some(*value) } else { None }
     }
@@ -195,7 +195,7 @@ impl Expression {
         1 + self.parts().iter().map(Self::size).sum::<usize>()
     }
 
-    /// The expression simplified, given that a process is in a location.
+    /// Returns the expression, simplified on the assumption that the process is in the location.
     pub fn where_at(self, process: ProcessId, location: LocationId) -> Self {
         let known = |expression: Self| expression.where_at(process, location);
         match self {

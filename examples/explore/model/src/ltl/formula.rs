@@ -144,6 +144,23 @@ pub struct Proposition {
     pub span: Span,
     /// The formula over earlier propositions that this one stands for, if it is no piece of text.
     pub of: Option<Formula>,
+    /// In branching time, the quantifier of the paths for which the formula, a single temporal operator, is asked.
+    pub quantifier: Option<Quantifier>,
+}
+
+/// The paths from a state that must satisfy a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    All,
+    Exists,
+}
+
+/// The logic of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logic {
+    Linear,
+    /// Each temporal operator is directly behind a path quantifier.
+    Branching,
 }
 
 /// The model's names, as far as the parser needs them.
@@ -160,12 +177,30 @@ pub struct Names<'a> {
 ///
 /// The first unexpected token, with its place.
 pub fn parse(source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic> {
+    parse_as(Logic::Linear, source, names)
+}
+
+/// Reads a formula of branching time (CTL). A temporal operator and its quantifier are a proposition; no formula that is returned
+/// has another temporal operator.
+///
+/// # Errors
+///
+/// The first unexpected token, with its place.
+pub fn parse_branching(source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic> {
+    parse_as(Logic::Branching, source, names)
+}
+
+fn parse_as(logic: Logic, source: &Source, names: &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic> {
     let tokens = tokens(&source.text)?;
     let (known, counted) = (HashMap::new(), (0, 1, 1));
-    let mut parser = Parser { text: &source.text, tokens, at: 0, names, propositions: Vec::new(), known, depth: 0, counted };
+    let mut parser =
+        Parser { logic, text: &source.text, tokens, at: 0, names, propositions: Vec::new(), known, depth: 0, counted };
     let formula = parser.equivalence()?;
     match parser.peek() {
         None => Ok((formula, parser.propositions)),
+        Some(token) if logic == Logic::Branching && BINARY.contains(&token.text) => {
+            Err(parser.unexpected("a path quantifier and brackets around both sides, as in A[p U q],"))
+        }
         Some(_) => Err(parser.unexpected("an operator or the end")),
     }
 }
@@ -195,6 +230,9 @@ const MARKS: [&str; 34] = [
 /// Marks and words that join two operands within one proposition.
 const INFIX: [&str; 20] =
     ["==", "!=", "<=", ">=", "<<", ">>", "**", "<>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "^", "xor"];
+
+/// Temporal operators between two formulas.
+const BINARY: [&str; 5] = ["U", "R", "V", "W", "M"];
 
 fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
     let mut tokens = Vec::new();
@@ -235,6 +273,7 @@ fn span(text: &str, start: usize, end: usize) -> Span {
 }
 
 struct Parser<'a> {
+    logic: Logic,
     text: &'a str,
     tokens: Vec<Token<'a>>,
     at: usize,
@@ -361,7 +400,7 @@ impl<'a> Parser<'a> {
         let span = self.span_of_tokens(first, self.at);
         let of = Formula::joined(all, is_and);
         let words = self.words_of(&of);
-        self.propositions.push(Proposition { words, span, of: Some(of) });
+        self.propositions.push(Proposition { words, span, of: Some(of), quantifier: None });
         Some(Formula::Proposition(self.propositions.len() - 1))
     }
 
@@ -406,11 +445,19 @@ impl<'a> Parser<'a> {
 
     fn until(&mut self) -> Parsed<Formula> {
         let left = self.unary()?;
+        match self.logic {
+            Logic::Linear => self.behind(left, Self::until),
+            Logic::Branching => Ok(left),
+        }
+    }
+
+    /// A formula, or a temporal operator between it and another one.
+    fn behind(&mut self, left: Formula, right: fn(&mut Self) -> Parsed<Formula>) -> Parsed<Formula> {
         let operator = self.text_at(self.at);
-        if !self.take(&["U", "R", "V", "W", "M"]) {
+        if !self.take(&BINARY) {
             return Ok(left);
         }
-        let right = self.deeper(Self::until)?;
+        let right = self.deeper(right)?;
         self.ensure_fits([&left, &right])?;
         Ok(match operator {
             "U" => left.until(right),
@@ -420,10 +467,119 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// A path quantifier and its temporal operator, if they are next: `EX`, `AGEF` (two pairs), `A G`, `E<>`, `A[p U q]`.
+    fn quantified(&mut self) -> Parsed<Option<Formula>> {
+        let Some(Token { kind: TokenKind::Name, text, .. }) = self.peek() else { return Ok(None) };
+        let (first, next) = (self.at, self.text_at(self.at + 1));
+        let is_pair = |pair: &[u8]| matches!(pair, [b'A' | b'E', b'X' | b'F' | b'G']);
+        let is_variable = (self.names.is_variable)(text);
+        if next == "." || (next == "->" && (self.names.is_process)(text)) {
+            return Ok(None);
+        }
+        if !is_variable && text.as_bytes().chunks(2).all(is_pair) {
+            self.at += 1;
+            let mut formula = self.deeper(Self::unary)?;
+            if text.len() > MAX_DEPTH {
+                return Err(self.unexpected("fewer operators"));
+            }
+            for pair in text.as_bytes().chunks(2).rev() {
+                formula = self.quantify(first, quantifier(pair[0]), temporal(pair[1], formula));
+            }
+            return Ok(Some(formula));
+        }
+        if !["A", "E"].contains(&text) {
+            return Ok(None);
+        }
+        let quantifier = quantifier(text.as_bytes()[0]);
+        let closing = match next {
+            "[" => "]",
+            "(" => ")",
+            // A variable may be compared: in SLCO, `<>` is "is not".
+            _ if is_variable => return Ok(None),
+            "X" | "F" | "G" | "[]" | "<>" => {
+                self.at += 1;
+                let path = self.deeper(Self::operator)?;
+                return Ok(Some(self.quantify(first, quantifier, path)));
+            }
+            _ => return Ok(None),
+        };
+        if is_variable && !self.has_temporal_operator() {
+            return Ok(None);
+        }
+        self.at += 2;
+        let path = self.deeper(Self::path)?;
+        if !self.take(&[closing]) {
+            return Err(self.unexpected(if closing == "]" { "`]` or an operator" } else { "`)` or an operator" }));
+        }
+        Ok(Some(self.quantify(first, quantifier, path)))
+    }
+
+    /// Whether the brackets behind the next word have a temporal operator between two formulas, outside further brackets.
+    fn has_temporal_operator(&self) -> bool {
+        let mut open = 0;
+        for token in &self.tokens[self.at + 1..] {
+            match token.text {
+                "(" | "[" => open += 1,
+                ")" | "]" => open -= 1,
+                text if open == 1 && BINARY.contains(&text) => return true,
+                _ => {}
+            }
+            if open == 0 {
+                break;
+            }
+        }
+        false
+    }
+
+    /// A temporal operator in the brackets behind a quantifier.
+    fn path(&mut self) -> Parsed<Formula> {
+        if ["X", "F", "G", "[]", "<>"].contains(&self.text_at(self.at)) && self.text_at(self.at + 1) != "." {
+            return self.operator();
+        }
+        let left = self.equivalence()?;
+        if !BINARY.contains(&self.text_at(self.at)) {
+            return Err(self.unexpected("a temporal operator (U, R, W, M)"));
+        }
+        self.behind(left, Self::equivalence)
+    }
+
+    /// A temporal operator before a formula.
+    fn operator(&mut self) -> Parsed<Formula> {
+        let operator = match self.text_at(self.at) {
+            "[]" => b'G',
+            "<>" => b'F',
+            text => text.bytes().next().unwrap_or(b'X'),
+        };
+        self.at += 1;
+        Ok(temporal(operator, self.deeper(Self::unary)?))
+    }
+
+    /// A proposition for a quantifier and a temporal operator. `first`: number of the first token.
+    fn quantify(&mut self, first: usize, quantifier: Quantifier, of: Formula) -> Formula {
+        let span = self.span_of_tokens(first, self.at);
+        let words = self.text[span.start as usize..span.end as usize].into();
+        self.propositions.push(Proposition { words, span, of: Some(of), quantifier: Some(quantifier) });
+        Formula::Proposition(self.propositions.len() - 1)
+    }
+
     fn unary(&mut self) -> Parsed<Formula> {
+        if self.logic == Logic::Branching
+            && let Some(formula) = self.quantified()?
+        {
+            return Ok(formula);
+        }
         let Some(token) = self.peek() else { return Err(self.unexpected("a proposition")) };
+        let is_linear = self.logic == Logic::Linear;
         let operators = match token.text {
             "!" | "not" => "!",
+            "[]" | "<>" if !is_linear => return Err(self.unexpected("a path quantifier before a temporal operator (A or E)")),
+            text if !is_linear && ["X", "F", "G"].contains(&text) && self.text_at(self.at + 1) != "." => {
+                if (self.names.is_variable)(text) {
+                    return self.primary();
+                }
+                return Err(self.unexpected("a path quantifier before a temporal operator (A or E)"));
+            }
+            _ if !is_linear => return self.primary(),
             "[]" => "G",
             "<>" => "F",
             text if token.kind == TokenKind::Name
@@ -440,12 +596,7 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("fewer operators"));
         }
         for operator in operators.bytes().rev() {
-            formula = match operator {
-                b'!' => formula.negated(),
-                b'G' => formula.globally(),
-                b'F' => formula.finally(),
-                _ => formula.next(),
-            };
+            formula = temporal(operator, formula);
         }
         Ok(formula)
     }
@@ -499,7 +650,7 @@ impl<'a> Parser<'a> {
         }
         let (span, number) = (self.span_of_tokens(first, self.at), self.propositions.len());
         self.known.insert(words.clone(), number);
-        self.propositions.push(Proposition { words, span, of: None });
+        self.propositions.push(Proposition { words, span, of: None, quantifier: None });
         Ok(Formula::Proposition(number))
     }
 
@@ -508,9 +659,7 @@ impl<'a> Parser<'a> {
         let Some(token) = self.peek() else { return Err(self.unexpected("a proposition")) };
         match token {
             Token { kind: TokenKind::Number, .. } => self.at += 1,
-            Token { kind: TokenKind::Name, text, .. }
-                if !["U", "R", "V", "W", "M"].contains(&text) || self.text_at(self.at + 1) == "." =>
-            {
+            Token { kind: TokenKind::Name, text, .. } if !BINARY.contains(&text) || self.text_at(self.at + 1) == "." => {
                 self.at += 1;
                 // `a -> b` may also be an implication; but a process is not a proposition, so `->` behind a process names a part.
                 let mut has_part = self.take(&["."]) || ((self.names.is_process)(text) && self.take(&["->"]));
@@ -532,6 +681,21 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
+}
+
+/// A formula behind an operator, by its letter.
+fn temporal(operator: u8, formula: Formula) -> Formula {
+    match operator {
+        b'!' => formula.negated(),
+        b'G' => formula.globally(),
+        b'F' => formula.finally(),
+        _ => formula.next(),
+    }
+}
+
+/// A quantifier by its letter.
+fn quantifier(letter: u8) -> Quantifier {
+    if letter == b'A' { Quantifier::All } else { Quantifier::Exists }
 }
 
 #[cfg(test)]

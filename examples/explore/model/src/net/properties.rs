@@ -2,11 +2,13 @@
 //!
 //! Read are conditions that are reachable (`exists-path`/`finally`) or hold everywhere (`all-paths`/`globally`), bounds of places
 //! (`place-bound`), and formulas of linear temporal logic (`all-paths` or `exists-path` around any formula without further path
-//! quantifiers). A formula with path quantifiers in others is one of CTL, and is declined.
+//! quantifiers). A formula with path quantifiers in others is one of branching time (CTL), and so is any formula of a property
+//! whose id names an examination of CTL.
 
 use super::marking::{Amount, Condition};
 use super::pnml::{Index, Lines, Names};
 use super::xml::{self, elements, kind, only_of, shown};
+use crate::ctl::{Literal, Parts};
 use crate::diagnostic::{Diagnostic, Located};
 use crate::ir::net::PlaceId;
 use crate::ir::{Source, Span};
@@ -14,6 +16,9 @@ use crate::ltl::formula::Formula;
 use crate::parsing;
 use roxmltree::{Document, Node, ParsingOptions};
 use warpset_support::escaping;
+
+/// Examinations whose formulas are of branching time. The id of a property names its examination.
+const EXAMINATIONS_OF_CTL: [&str; 2] = ["CTLCardinality", "CTLFireability"];
 
 /// Deepest nesting of a formula, which is walked by recursion.
 const MAX_DEPTH: usize = 400;
@@ -26,7 +31,7 @@ pub struct Property {
 }
 
 impl Property {
-    /// Whether it is a formula about runs.
+    /// Whether the property is a formula about runs.
     pub fn is_of_runs(&self) -> bool {
         matches!(self.question, Question::Runs { .. })
     }
@@ -34,27 +39,34 @@ impl Property {
 
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Whether a marking can be reached in which the condition holds. The property has the verdict `if_reached` if one can.
+    /// Whether some reachable marking satisfies the condition. If so, the verdict of the property is `if_reached`, otherwise the
+    /// opposite.
     Reach {
         condition: Condition,
         if_reached: bool,
     },
     /// Whether the condition holds in the initial marking.
     Initial(Condition),
-    /// The most tokens that these places have together.
+    /// The largest total number of tokens that these places ever have.
     Bound(Vec<PlaceId>),
-    /// Whether all runs satisfy a formula over the conditions. The property is the contrary if `is_negated`.
+    /// Whether all runs satisfy a formula over the conditions. If `is_negated`, the verdict of the property is the opposite.
     Runs {
         formula: Formula,
         conditions: Vec<Condition>,
         is_negated: bool,
     },
+    /// Whether the initial marking satisfies a formula of branching time over the conditions.
+    Branching {
+        parts: Parts,
+        formula: Literal,
+        conditions: Vec<Condition>,
+    },
     Global(Global),
-    /// No answer, and why.
+    /// There is no answer, for this reason.
     Declined(String),
 }
 
-/// Properties of nets as a whole.
+/// Properties that concern the whole net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Global {
     /// Some reachable marking enables no transition.
@@ -65,7 +77,7 @@ pub enum Global {
     QuasiLiveness,
     /// Some place always has the same number of tokens.
     StableMarking,
-    /// Each transition can fire again, whatever happens before.
+    /// Whatever has happened, each transition can still fire again.
     Liveness,
 }
 
@@ -93,7 +105,7 @@ impl Global {
 ///
 /// # Errors
 ///
-/// The first error in the text, with its place.
+/// The text has an error. The first error is returned, with its place.
 pub fn read(source: &Source, names: &Names) -> Result<Vec<Property>, Box<Located>> {
     let read = || {
         let lines = Lines::of(&source.text);
@@ -117,7 +129,7 @@ struct Reader<'t> {
     names: &'t Names,
 }
 
-/// The conditions of a formula, each once.
+/// The conditions of a formula, without repetitions.
 #[derive(Default)]
 struct Conditions(Vec<Condition>);
 
@@ -126,11 +138,25 @@ impl Conditions {
         if let Condition::Constant(truth) = condition {
             return Formula::Constant(truth);
         }
+        Formula::Proposition(self.number(condition))
+    }
+
+    fn number(&mut self, condition: Condition) -> usize {
         let known = self.0.iter().position(|known| *known == condition);
-        Formula::Proposition(known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.0.push(condition);
             self.0.len() - 1
-        }))
+        })
+    }
+
+    /// A condition as a part of formulas of branching time.
+    fn literal(&mut self, condition: Condition, parts: &mut Parts) -> Literal {
+        match condition {
+            Condition::Constant(true) => Literal::TRUE,
+            Condition::Constant(false) => Literal::FALSE,
+            Condition::Not(of) => !self.literal(*of, parts),
+            other => parts.condition(self.number(other)),
+        }
     }
 }
 
@@ -151,9 +177,11 @@ impl Reader<'_> {
             let found = only_of(node, name, |node| self.span(node))?;
             found.ok_or_else(|| Diagnostic::new(self.span(node), format!("a property without `{name}`"), "it is needed"))
         };
-        // Verdicts are lines of words.
+        // Verdicts are lines of words, so the name must be one word.
         let name = escaping::word(&text_of(one("id")?)).into_owned();
-        let question = one("formula").and_then(|formula| self.only(formula)).and_then(|formula| self.question(formula));
+        let is_of_ctl = EXAMINATIONS_OF_CTL.iter().any(|examination| name.contains(examination));
+        let question = one("formula").and_then(|formula| self.only(formula));
+        let question = question.and_then(|formula| self.question(formula, is_of_ctl));
         // One unreadable property must not cost the file's others their answers.
         let question = question.unwrap_or_else(|error| {
             let Span { line, column, .. } = error.span;
@@ -162,7 +190,7 @@ impl Reader<'_> {
         Ok(Property { name, question })
     }
 
-    fn question(&self, node: Node) -> Result<Question, Diagnostic> {
+    fn question(&self, node: Node, is_of_ctl: bool) -> Result<Question, Diagnostic> {
         match kind(node) {
             "place-bound" => Ok(Question::Bound(self.all(node, "place", &self.names.places)?)),
             quantifier @ ("all-paths" | "exists-path") if !has_quantifier(self.only(node)?) => {
@@ -174,6 +202,9 @@ impl Reader<'_> {
                     let condition = if is_all { condition.negated() } else { condition };
                     return Ok(Question::Reach { condition, if_reached: !is_all });
                 }
+                if is_of_ctl {
+                    return self.of_branching_time(node);
+                }
                 if kind(inner) == "next" && !is_temporal(self.only(inner)?) && self.names.begins_in_deadlock {
                     self.look_at(inner, 0)?;
                     let why = "the first marking is a deadlock: a path of CTL ends there, and a run of LTL stays there";
@@ -184,23 +215,80 @@ impl Reader<'_> {
                 let formula = if is_all { formula } else { formula.negated() };
                 Ok(Question::Runs { formula, conditions: conditions.0, is_negated: !is_all })
             }
-            "negation" => Ok(match self.question(self.only(node)?)? {
+            "negation" => Ok(match self.question(self.only(node)?, is_of_ctl)? {
                 Question::Reach { condition, if_reached } => Question::Reach { condition, if_reached: !if_reached },
                 Question::Initial(condition) => Question::Initial(condition.negated()),
                 Question::Runs { formula, conditions, is_negated } => {
                     Question::Runs { formula, conditions, is_negated: !is_negated }
                 }
+                Question::Branching { parts, formula, conditions } => {
+                    Question::Branching { parts, formula: !formula, conditions }
+                }
                 Question::Bound(_) => return Err(self.error(node, "a number has no negation")),
                 other => other,
             }),
-            _ if has_quantifier(node) => {
-                // The names must exist, whether there is an answer or not.
-                self.look_at(node, 0)?;
-                Ok(Question::Declined("formulas of CTL, with path quantifiers in others, have no answer here".into()))
-            }
+            _ if has_quantifier(node) => self.of_branching_time(node),
             _ if is_temporal(node) => Err(self.error(node, "`all-paths` or `exists-path` must be around it")),
             _ => Ok(Question::Initial(self.condition(node, 0)?)),
         }
+    }
+
+    fn of_branching_time(&self, node: Node) -> Result<Question, Diagnostic> {
+        let (mut parts, mut conditions) = (Parts::default(), Conditions::default());
+        let formula = self.branching(node, &mut parts, &mut conditions, 0)?;
+        Ok(Question::Branching { parts, formula, conditions: conditions.0 })
+    }
+
+    /// A formula of branching time: each temporal operator is directly in a path quantifier.
+    fn branching(&self, node: Node, parts: &mut Parts, conditions: &mut Conditions, depth: usize) -> Result<Literal, Diagnostic> {
+        self.ensure_depth(node, depth)?;
+        if !has_quantifier(node) && !is_temporal(node) {
+            return Ok(conditions.literal(self.condition(node, depth)?, parts));
+        }
+        match kind(node) {
+            quantifier @ ("all-paths" | "exists-path") => {
+                let (path, is_all) = (self.only(node)?, quantifier == "all-paths");
+                if kind(path) == "until" {
+                    let [before, reach] = self.sides(path)?;
+                    let first = self.branching(before, parts, conditions, depth + 2)?;
+                    let second = self.branching(reach, parts, conditions, depth + 2)?;
+                    return Ok(if is_all { parts.all_until(first, second) } else { parts.exists_until(first, second) });
+                }
+                let operator = match kind(path) {
+                    "globally" if is_all => Parts::all_globally,
+                    "globally" => Parts::exists_always,
+                    "finally" if is_all => Parts::all_finally,
+                    "finally" => Parts::exists_finally,
+                    "next" if is_all => Parts::all_next,
+                    "next" => Parts::exists_next,
+                    _ => return Err(self.error(path, "a temporal operator must be directly in a path quantifier (CTL)")),
+                };
+                let of = self.branching(self.only(path)?, parts, conditions, depth + 2)?;
+                Ok(operator(parts, of))
+            }
+            "negation" => Ok(!self.branching(self.only(node)?, parts, conditions, depth + 1)?),
+            name @ ("conjunction" | "disjunction") => {
+                let is_and = name == "conjunction";
+                let mut joined = if is_and { Literal::TRUE } else { Literal::FALSE };
+                for child in elements(node) {
+                    let of = self.branching(child, parts, conditions, depth + 1)?;
+                    joined = if is_and { parts.and(joined, of) } else { parts.or(joined, of) };
+                }
+                Ok(joined)
+            }
+            _ => Err(self.error(node, "`all-paths` or `exists-path` must be around it")),
+        }
+    }
+
+    /// The two sides of `until`.
+    fn sides<'a, 'i>(&self, node: Node<'a, 'i>) -> Result<[Node<'a, 'i>; 2], Diagnostic> {
+        let part = |name: &str| {
+            let part = elements(node).find(|part| kind(*part) == name);
+            let part =
+                part.ok_or_else(|| Diagnostic::new(self.span(node), format!("`until` without `{name}`"), "it is needed"))?;
+            self.only(part)
+        };
+        Ok([part("before")?, part("reach")?])
     }
 
     /// Checks the conditions in a formula that has no answer.
@@ -220,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A formula over runs.
+    /// Reads a formula over runs.
     fn formula(&self, node: Node, conditions: &mut Conditions, depth: usize) -> Result<Formula, Diagnostic> {
         self.ensure_depth(node, depth)?;
         if !is_temporal(node) {
@@ -233,12 +321,8 @@ impl Reader<'_> {
             "finally" => Ok(inner(self.only(node)?)?.finally()),
             "next" => Ok(inner(self.only(node)?)?.next()),
             "until" => {
-                let part = |name: &str| {
-                    let part = elements(node).find(|part| kind(*part) == name);
-                    part.ok_or_else(|| Diagnostic::new(self.span(node), format!("`until` without `{name}`"), "it is needed"))
-                };
-                let before = inner(self.only(part("before")?)?)?;
-                Ok(before.until(inner(self.only(part("reach")?)?)?))
+                let [before, reach] = self.sides(node)?;
+                Ok(inner(before)?.until(inner(reach)?))
             }
             "negation" => Ok(inner(self.only(node)?)?.negated()),
             name @ ("conjunction" | "disjunction") => {
@@ -249,7 +333,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A condition on a marking.
+    /// Reads a condition on a marking.
     fn condition(&self, node: Node, depth: usize) -> Result<Condition, Diagnostic> {
         self.ensure_depth(node, depth)?;
         let inner = |node: Node| self.condition(node, depth + 1);
@@ -295,7 +379,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The elements that an element names.
+    /// Returns the elements of the net that `node` names.
     fn all(&self, node: Node, what: &str, of: &Index) -> Result<Vec<usize>, Diagnostic> {
         let one = |child: Node| {
             if kind(child) != what {
@@ -307,7 +391,7 @@ impl Reader<'_> {
         elements(node).map(one).collect()
     }
 
-    /// The only element in an element.
+    /// Returns the only child element of an element.
     fn only<'a, 'i>(&self, node: Node<'a, 'i>) -> Result<Node<'a, 'i>, Diagnostic> {
         let mut all = elements(node);
         match (all.next(), all.next()) {
@@ -320,7 +404,7 @@ impl Reader<'_> {
     }
 }
 
-/// A condition as a formula: conjunctions, disjunctions and negations are those of the formula.
+/// Converts a condition to a formula. Conjunctions, disjunctions and negations become operators of the formula.
 fn split(condition: Condition, conditions: &mut Conditions) -> Formula {
     match condition {
         Condition::Not(inner) => split(*inner, conditions).negated(),
@@ -328,12 +412,12 @@ fn split(condition: Condition, conditions: &mut Conditions) -> Formula {
     }
 }
 
-/// Whether there is a path quantifier in or at an element.
+/// Whether an element or any element in it is a path quantifier.
 fn has_quantifier(node: Node) -> bool {
     node.descendants().any(|node| matches!(kind(node), "all-paths" | "exists-path"))
 }
 
-/// Whether there is a temporal operator in or at an element.
+/// Whether an element or any element in it is a temporal operator.
 fn is_temporal(node: Node) -> bool {
     node.descendants().any(|node| matches!(kind(node), "globally" | "finally" | "next" | "until"))
 }

@@ -1,14 +1,14 @@
-//! Rewrites guards on the state with the values received as expressions of the state before.
+//! Rewrites guards on the state with the received values as expressions on the state before.
 
 use super::expressions::converted;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::{Expression, Span, StoreTarget, Type, Variable};
 
-/// Limit of the parts of an expression: an element of an array expands to one part for each value stored in the array.
+/// Limit of the parts of an expression. An element of an array expands to one part for each value that was stored in the array.
 const MAX_PARTS: usize = 20_000;
 
-/// Values stored over a state; later values hide earlier ones.
+/// Values that were stored in a state, in order. Later values hide earlier ones.
 pub struct Received {
     at: Span,
     stored: Vec<(StoreTarget, Expression)>,
@@ -16,11 +16,11 @@ pub struct Received {
 }
 
 impl Received {
-    /// The state in which these values, each converted to its type, were stored in these places, one after another.
+    /// The state after each value, converted to its type, has been stored in its target, one after another.
     ///
     /// # Errors
     ///
-    /// Indices of places become too large.
+    /// Indices of targets become too large expressions.
     pub fn new(
         variables: &[Variable],
         targets: &[StoreTarget],
@@ -36,7 +36,7 @@ impl Received {
         Ok(received)
     }
 
-    /// Rewrites an expression of that state as one of the state before.
+    /// Rewrites an expression on the state with the received values as an expression on the state before.
     pub fn expression(&mut self, of: &Expression) -> Result<Expression, Diagnostic> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
@@ -84,10 +84,10 @@ impl Received {
     }
 }
 
-/// The result of sending a value as type `sent` and storing it in a variable of type `stored`.
+/// Returns the result of sending a value as type `sent` and storing it in a variable of type `stored`.
 fn kept(value: Expression, sent: Type, stored: Type, at: Span) -> Expression {
     let value = wrapped(value, sent, at);
-    // A variable at least as wide holds the value unchanged.
+    // A variable at least as wide as `sent` holds the value unchanged.
     if stored.bits >= sent.bits { value } else { wrapped(value, stored, at) }
 }
 

@@ -37,6 +37,7 @@ use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::codegen::ensure_fits;
+use crate::ctl::{self, Branching, BranchingTime};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::interpreter::Interpreter;
@@ -310,6 +311,21 @@ impl<S: Storage> Possibilities for GpuEngine<'_, S> {
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome {
         self.last = None; // free its memory
         possible.answer(self.table, self.interpreted, interpreter, exploration, limits)
+    }
+}
+
+impl<S: Storage> BranchingTime for GpuEngine<'_, S> {
+    fn branch(
+        &mut self,
+        branching: &Branching,
+        interpreter: &Interpreter,
+        exploration: &Exploration,
+        limits: Limits,
+    ) -> ctl::Outcome {
+        self.last = None; // free its memory
+        // The limit is of the device's memory, and states and steps are in the host's.
+        let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
+        branching.answer(self.table, self.interpreted, interpreter, exploration, Limits { bytes, ..limits })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::stopping::Stop;
 use std::time::Duration;
 use warpset::{Result, Storage};
 
-/// Numbers that one collective call adds up.
+/// How many numbers one collective call adds up.
 pub const NUMBERS: usize = 16;
 
 /// Whether a rank should stop, as numbers that can be added up over the ranks.
@@ -18,7 +18,7 @@ impl Stops {
         Self::of_reason((limits.stop)())
     }
 
-    /// The numbers, for sums.
+    /// The numbers, to be added up.
     pub fn numbers(self) -> [u64; 3] {
         self.0
     }
@@ -35,7 +35,7 @@ impl Stops {
         self.0 != [0; 3]
     }
 
-    /// Puts these numbers before others.
+    /// Puts these numbers in front of others.
     pub fn with<const N: usize, const M: usize>(self, others: [u64; N]) -> [u64; M] {
         const { assert!(M == N + 3) };
         std::array::from_fn(|at| if at < 3 { self.0[at] } else { others[at - 3] })
@@ -90,7 +90,7 @@ fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32]) -> 
     Ok(())
 }
 
-/// Returns a number of each rank, by rank; all ranks get the same list.
+/// Returns the number that each rank passes, by rank. All ranks get the same list.
 pub fn of_each<S: Storage>(table: &mut Table<S>, own: u64) -> Result<Vec<u64>> {
     let mut all = Vec::new();
     for first in (0..table.ranks()).step_by(NUMBERS) {

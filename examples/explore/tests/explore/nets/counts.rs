@@ -11,6 +11,7 @@ use crate::lists::most_states;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use warpset_testing::sizes::sized;
 
 /// A net that a test writes.
 #[derive(Default)]
@@ -330,6 +331,36 @@ pub fn formulas_of_contest(folder: &Path) {
         }
     });
     let compared = compared.into_inner();
+    println!("{compared} formulas");
+    assert!(compared > 100, "only {compared} formulas were compared");
+}
+
+/// Compares the verdicts of formulas of branching time, by the ids of their properties: of nets with at most 20,000 markings,
+/// 1,000,000 in a full run, or `WARPSET_NETS_STATES`.
+pub fn branching_formulas_of_contest(folder: &Path) {
+    let most = variable("WARPSET_NETS_STATES", sized(1_000_000, 20_000, 20_000));
+    let markings = rows(folder, "open.csv").into_iter().filter_map(|row| Some((row[0].clone(), row[2].parse::<u64>().ok()?)));
+    let small: Vec<String> = markings.filter(|(_, markings)| *markings <= most).map(|(net, _)| net).collect();
+    let expected: HashMap<String, String> =
+        rows(folder, "ctl_formulas.csv").into_iter().map(|row| (row[4].clone(), row[3].clone())).collect();
+    let mut compared = 0;
+    for net in &small {
+        for examination in ["CTLCardinality", "CTLFireability"] {
+            let file = folder.join("open").join(net).join(format!("{examination}.xml"));
+            if !file.exists() {
+                continue;
+            }
+            let output = explore_on("cpu:2", &model_of(folder, net), ["--properties", file.to_str().unwrap()]);
+            let text = String::from_utf8(output.stdout.clone()).unwrap();
+            for line in text.lines() {
+                let words: Vec<&str> = line.split(' ').collect();
+                let verdict = expected.get(words[1]).unwrap_or_else(|| panic!("{net}: {line}"));
+                assert_eq!(words[2], verdict, "{net} {examination}: {line}");
+                compared += 1;
+            }
+            assert_eq!((text.lines().count(), output.status.code()), (16, Some(0)), "{net} {examination}: {output:?}");
+        }
+    }
     println!("{compared} formulas");
     assert!(compared > 100, "only {compared} formulas were compared");
 }
