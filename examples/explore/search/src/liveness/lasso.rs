@@ -66,8 +66,8 @@ impl ResidueGraph {
         &self.targets[self.starts[state]..self.starts[state + 1]]
     }
 
-    /// Finds a shortest path within a component, of at least one step, from one of some states to a state for which `wanted` holds.
-    /// Returns the states of the path.
+    /// Finds a shortest path within a component, of at least one step, from one of some states to a state for which `wanted`
+    /// holds. Returns the states of the path.
     fn path(&self, from: &[u32], component: &[u32], wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
         let mut before: HashMap<u32, u32> = HashMap::new();
         let (first, mut waiting): (HashSet<u32>, VecDeque<u32>) =
