@@ -56,9 +56,9 @@ impl Device {
     /// The most threads that a CPU device has.
     pub const MAX_THREADS: usize = MAX_THREADS;
 
-    /// The CPU, with this number of threads, at least one and at most [`MAX_THREADS`](Self::MAX_THREADS). Small batches use
-    /// fewer, and so does a batch for which the system starts fewer. (Threads of the process that scan keys and outcomes are not
-    /// counted: see [Threads and streams](crate::threads_and_streams#threads-of-a-cpu-device).)
+    /// Returns a CPU device with `threads` threads, but at least one and at most [`MAX_THREADS`](Self::MAX_THREADS). Small
+    /// batches use fewer threads, as does a batch for which the system cannot start all of them. (Threads of the process that
+    /// scan keys and outcomes are not counted: see [Threads and streams](crate::threads_and_streams#threads-of-a-cpu-device).)
     ///
     /// ```
     /// use warpset::Device;
@@ -114,7 +114,7 @@ impl Device {
     }
 }
 
-/// Devices are equal if they are one GPU (and context), or CPUs with equal numbers of threads.
+/// Two devices are equal if they are the same GPU in the same context, or CPUs with the same number of threads.
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         self.machine.is_same(&*other.machine)
@@ -134,12 +134,12 @@ impl Eq for Device {}
 /// ```
 impl Hash for Device {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two contexts of one GPU have one text; only `eq` distinguishes them.
+        // Devices of one GPU in two contexts are displayed alike, so their hashes are equal; only `eq` distinguishes them.
         self.to_string().hash(state);
     }
 }
 
-/// `best`; `cpu`, `cpu:THREADS`; `gpu` (which is `gpu:0`), `gpu:NUMBER`.
+/// Parses `best`, `cpu`, `cpu:THREADS`, `gpu` (short for `gpu:0`) or `gpu:NUMBER`.
 ///
 /// ```
 /// use warpset::{Device, Error};

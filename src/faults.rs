@@ -1,8 +1,8 @@
-//! Faults on purpose, for tests: calls that may fail (allocations, launches, copies, waits, compilations, starts of threads) ask
-//! here first.
+//! Injects faults for tests: each call that may fail (allocation, launch, copy, wait, compilation, start of a thread) first asks
+//! `should_fail` whether it must.
 //!
-//! Builds without debug assertions ask nothing: no call of theirs fails on purpose, and none costs more. The plan is the calling
-//! thread's own, so that tests may run side by side.
+//! Builds without debug assertions inject no fault, and their calls cost nothing more. Each thread has its own plan, so that
+//! tests may run side by side.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -35,7 +35,8 @@ fn planned() -> bool {
 /// Message of a call that fails on purpose.
 pub(crate) const ON_PURPOSE: &str = "made to fail by a test";
 
-/// Runs `run`, in which the calls with these numbers fail, counted from 0. Also returns the number of calls.
+/// Runs `run`, whose calls with the numbers `calls` fail, counted from 0. Returns the result of `run` and the number of its
+/// calls.
 ///
 /// # Panics
 ///
@@ -57,7 +58,7 @@ pub fn fail<T>(calls: Range<u64>, run: impl FnOnce() -> T) -> (T, u64) {
     (result, PLAN.get().calls)
 }
 
-/// Runs `run`, and counts its calls.
+/// Runs `run` without faults. Returns its result and the number of its calls that could fail.
 #[doc(hidden)]
 pub fn count<T>(run: impl FnOnce() -> T) -> (T, u64) {
     fail(u64::MAX..u64::MAX, run)

@@ -28,18 +28,18 @@
 //! |---|---|
 //! | [`BucketTable`] | vectors as they are, of a width that is known at run time |
 //! | [`TypedTable<K>`](TypedTable) | vectors of a plain data type of yours, as they are; with [`Tree`], as trees |
-//! | [`TreeTable`] | vectors as trees of pairs that equal parts share |
+//! | [`TreeTable`] | vectors as trees of pairs; equal parts of vectors share pairs |
 //! | [`RootTable`] | `u64` keys of 20 to 64 bits, compressed: a slot stores only what its bucket does not determine |
 //! | [`CompactTreeTable`] | vectors as trees, with compressed roots |
 //! | [`IndexedTable`] | vectors as rows, numbered in the order in which they are found; [`Values`] may lie beside them |
 //!
 //! [`TableBuilder`] has the options of a table, [`Request`] selects what a batch reports, [`Batch`] has the results, and
-//! [`Buffers`] are results in memory that is used again. [`Device`] is where tables live, [`Error`] lists what can go wrong,
+//! [`Buffers`] hold results in memory that is used again. [`Device`] is where tables live, [`Error`] lists what can go wrong,
 //! `gpu` has what exists for GPUs only.
 //!
-//! The module `cluster` has types of the same names for sets over several tables: its `Table`, `Batch`, `Request`, `Reference`
-//! and `Stats` are those of the set, and the ones here those of a single table. So import one of the two, and name the other by
-//! its module: `use warpset::cluster; cluster::Table`.
+//! The module `cluster` has types of the same names for sets over several tables: `Table`, `Batch`, `Request`, `Reference` and
+//! `Stats`. So import the types of one of the two, and name those of the other by its module, such as `cluster::Table` after `use
+//! warpset::cluster`.
 //!
 //! # Is it right?
 //!
@@ -85,8 +85,8 @@
 //! | `rayon` | `Table::par_iter`: iteration over a table by the threads of rayon | |
 //! | `serde` | [`Stats`], [`Tally`], [`Outcome`] and [`Spec`] can be serialised | |
 //!
-//! [`bytemuck`] 1 is part of the public interface, and re-exported. Of `cudarc` 0.19 only `gpu::cudarc_0_19` is, which re-exports
-//! it. The README has the guarantees, `benches/README.md` the measurements.
+//! [`bytemuck`] 1 is part of the public interface, and re-exported. `cudarc` 0.19 is part of the interface only in
+//! `gpu::cudarc_0_19`, which re-exports `cudarc`. The README has the guarantees, `benches/README.md` the measurements.
 
 mod backend;
 #[cfg(feature = "cluster")]
@@ -126,8 +126,8 @@ pub use table::{
 pub use table::ParIter;
 
 // Pictures: a chapter ends with link definitions that name its picture files, for readers of the repository. rustdoc cannot show
-// these files. So NAME.link is included before the chapter: it defines the name NAME as a data URI of the picture, and of two
-// definitions the first one counts. benches/plots/plots.py writes both.
+// these files. So NAME.link is included before the chapter, and defines the link NAME as a data URI of the picture: the first of
+// two definitions counts. benches/plots/plots.py writes both.
 #[cfg_attr(doc, doc = include_str!("docs/pictures/trees.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/throughput.link"))]
 #[cfg_attr(doc, doc = include_str!("docs/pictures/widths.link"))]

@@ -1,5 +1,5 @@
-//! Compiles the kernels of `decompose` for CPU threads, from the source that is also compiled for GPUs, if the feature `cpu` is
-//! on.
+//! If the feature `cpu` is on, compiles the kernels of `decompose` for CPU threads, from the source that is also compiled for
+//! GPUs.
 
 fn main() {
     for file in ["kernels.cpp", "kernels.cuh", "work.cuh", "components.cuh", "end_components.cuh", "paths.cuh"] {
@@ -10,7 +10,7 @@ fn main() {
         .cpp(true)
         .std("c++17")
         .file("src/kernels.cpp")
-        // Optimise the kernels in debug builds, too.
+        // Optimise the kernels even in debug builds.
         .opt_level(3)
         .flag_if_supported("-fno-exceptions")
         .compile("warpset_decompose");

@@ -1,4 +1,5 @@
-//! Reads vectors from a `.npy` file, or from an array in an `.npz` file. The first bytes of a file show its format, not its name.
+//! Reads vectors from a `.npy` file, or from an array in an `.npz` file. The first bytes of a file, not its name, show its
+//! format.
 
 use super::npy;
 use super::npy_header::MAGIC;
@@ -9,10 +10,10 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// Beginnings of a zip archive; an empty one has only the second, its end.
+/// First bytes of a zip archive. An empty archive has only its end, which begins with the second of these.
 const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
-/// Array that is read from an `.npz` file with several arrays by default.
+/// Array that is read by default if an `.npz` file has several arrays.
 const DEFAULT_ARRAY: &str = "vectors";
 
 /// Reads the vectors of a file; of an `.npz` file, those of `array`. `memory`: bytes that the vectors may take; by default all

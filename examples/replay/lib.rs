@@ -37,7 +37,7 @@ use warpset::{
 };
 use warpset_support::{device, escaping, exit, generate, in_process, memory, npy_header, numbers, program, stopping};
 
-/// Vectors put before the clock starts, so that a GPU's kernels are loaded and its buffers allocated.
+/// Number of vectors put before the clock starts, so that a GPU's kernels are loaded and its buffers allocated.
 const WARM_UP: usize = 4096;
 
 /// Runs the program on the arguments of the command line and returns its exit code.
@@ -72,7 +72,7 @@ fn replay_into<S: ReplayKind>(table: &VectorTable<S>, options: &Options, vectors
     ensure_memory(options, table.slots(), vectors)?;
     warm_up(table, vectors)?;
     let (first, batch) = pass(table, vectors, options.verify)?;
-    // Verifies before another pass makes the table grow: before a batch the table does not know which of its vectors are new.
+    // Verify before another pass makes the table grow: before a batch the table does not know which vectors of the batch are new.
     let mut verification = options.verify.then(|| verify::difference(|| verify::verify(vectors, &batch, table))).transpose()?;
     let mut passes = vec![first];
     for _ in 1..options.repeat {
@@ -170,7 +170,7 @@ fn pass<S: Storage>(table: &VectorTable<S>, vectors: &Vectors, references: bool)
     Ok((Pass { seconds, tally: batch.tally }, batch))
 }
 
-/// Measures the rate on the GPU alone and the link's for a table on a GPU, and the rate of the placement-only pass.
+/// Measures the rate of the placement-only pass and, for a table on a GPU, the rates of the GPU alone and of the link.
 fn measure<S: ReplayKind>(options: &Options, table: &VectorTable<S>, vectors: &Vectors, batch: &Batch) -> Result<Measured> {
     #[cfg(feature = "cuda")]
     if table.device().is_gpu() {

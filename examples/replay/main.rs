@@ -1,5 +1,5 @@
-//! The program `replay`. The library of this package does its work, and has unit tests, which Cargo does not run in an example
-//! that is built as a program.
+//! The program `replay`. Its code and its unit tests are in the library of this package, because Cargo does not run the unit
+//! tests of an example that is built as a program.
 
 fn main() -> std::process::ExitCode {
     warpset_replay::main()

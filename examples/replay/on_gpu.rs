@@ -1,6 +1,7 @@
 //! Repeats the first pass and times the GPU alone: vectors are in device memory, and times are from device events.
 //!
-//! The end-to-end time of a batch from host memory is mostly that of the bus; this time is the table's own.
+//! The end-to-end time of a batch from host memory is mostly that of transfers over the bus. The time measured here is the
+//! table's own.
 
 use super::table::{ReplayKind, make_another};
 use super::vectors::Vectors;
@@ -13,7 +14,7 @@ mod support;
 
 use support::{Bench, PlacementOnly, median};
 
-/// Passes; the median counts.
+/// Number of passes. Their median is reported.
 const PASSES: usize = 3;
 
 /// Bytes that are copied to measure the link.
@@ -28,8 +29,8 @@ pub struct OnGpu {
     pub link_gops: f64,
 }
 
-/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. Returns `None` for no
-/// vectors, for a table that is too small for them, and if the GPU's memory is too small for a second table, the slots of the
+/// Measures with a second table of the size of `table`. `reported`: bytes that come back for each vector. Returns `None` if there
+/// are no vectors, if the table is too small for them, or if the GPU's memory is too small for a second table, the slots of the
 /// placement-only pass and all vectors.
 pub fn measure<S: ReplayKind>(table: &VectorTable<S>, vectors: &Vectors, reported: usize) -> Result<Option<OnGpu>> {
     let count = vectors.count() as u64;

@@ -218,8 +218,8 @@ impl Options {
     }
 }
 
-/// The arguments with `--placement no` as `--placement=no`. The value is optional, so clap accepts only a value joined to the
-/// option, and would take a separate one for a file; a file of such a name is `./no`.
+/// Returns the arguments, with `--placement no` joined to `--placement=no`. The value is optional, so clap accepts only a value
+/// joined to the option, and would take a separate one for a file. A file of such a name is `./no`.
 fn with_joined_placement(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let mut are_options = true;

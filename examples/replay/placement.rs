@@ -2,7 +2,7 @@
 //!
 //! Measures a pass that already has each vector's final slot and makes only the unavoidable memory accesses: it reads the vector,
 //! reads that slot (or writes it, for the call that stores the vector), and writes the outcome. It hashes nothing and searches
-//! nothing. Its rate is measured, not a bound: a table with more vectors in flight can pass it.
+//! nothing. Its rate is measured, not a bound: a table with more vectors in flight can exceed this rate.
 
 use super::vectors::Vectors;
 use anyhow::{Context, Result};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 use warpset::{Batch, Outcome, Reference, Storage, VectorTable};
 
-/// Passes; the median counts.
+/// Number of passes. Their median is reported.
 const PASSES: usize = 3;
 
-/// Vectors that a thread takes at a time.
+/// Number of vectors that a thread takes at a time.
 const PIECE: usize = 4096;
 
-/// Vectors whose slots are requested together, so that their cache misses overlap.
+/// Number of vectors whose slots are requested together, so that their cache misses overlap.
 const GROUP: usize = 16;
 
 /// Bytes of memory per vector in addition to the slots: its reference twice, as reported and unpacked, its task and its outcome.
@@ -49,9 +49,9 @@ impl Task {
 
 /// Rate of the placement-only pass for the batch of `vectors` that was put into `table`, in 10^9 vectors a second.
 ///
-/// `None` if it is not measured: for vectors stored as trees, which are in several slots; for keys, because slots hold a part of
-/// them; for rows, which are found through an index; for no vectors; for a table that was too full for some; for a table on a
-/// GPU; and if memory for a second table is short.
+/// Returns `None` if the rate is not measured: for vectors stored as trees, which are in several slots; for keys, because slots
+/// hold a part of them; for rows, which are found through an index; if there are no vectors; if the table was too full for some
+/// vectors; if the table is on a GPU; and if memory for a second table is short.
 pub fn placement_gops<S: Storage>(
     table: &VectorTable<S>,
     vectors: &Vectors,
@@ -127,14 +127,14 @@ fn store_or_compare(slots: &[AtomicU32], width: usize, words: &[u32], tasks: &[T
             Outcome::New as u8
         } else {
             let differing = words.fold(0, |bits, (slot, word)| bits | (slot.load(Ordering::Relaxed) ^ word));
-            // The words may differ: the call that stores the vector may come later in this pass than it did in the table's.
+            // The words may differ: the call that stores the vector may come later in this pass than in the table's pass.
             if differing == 0 { Outcome::Seen as u8 } else { 0 }
         };
     }
 }
 
 fn as_atomic(words: &mut [u32]) -> &[AtomicU32] {
-    // SAFETY: an `AtomicU32` has the size and alignment of a `u32`, and the exclusive borrow lasts as long as the result, so that
-    // no access but through it happens meanwhile.
+    // SAFETY: an `AtomicU32` has the size and alignment of a `u32`. The exclusive borrow lasts as long as the result, so
+    // meanwhile all accesses are through the result.
     unsafe { &*(std::ptr::from_mut(words) as *const [AtomicU32]) }
 }

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn internal_duplication_is_words_per_value() {
-        // 50,000 distinct vectors have 200,000 words, so 2,000 values; each is expected 25 times at each position.
+        // 50,000 distinct vectors have 200,000 words, so 2,000 values; each value is expected 25 times at each position.
         let vectors = generate(&Parameters { internal_duplication: Some(100.0), ..PLAIN }).unwrap();
         assert_eq!(distinct(&vectors), 50_000);
         assert_eq!(values(vectors.words.iter().copied()), 2_000);

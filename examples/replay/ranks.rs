@@ -1,4 +1,4 @@
-//! A replay into a table that is spread over several ranks of this process: each offers a part of the vectors.
+//! A replay into a table that is spread over several ranks of this process: each rank offers a part of the vectors.
 
 use super::in_process::{devices_of, first_error, on_all};
 use super::options::Options;
@@ -19,13 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Results of one rank.
 struct OfRank<S> {
     table: Table<Words, S>,
-    /// The tallies of whole batches, equal on all ranks; and this rank's times.
+    /// Passes, with this rank's times and the tallies of all ranks together, which are equal on all ranks.
     passes: Vec<Pass>,
-    /// Outcomes of its part of the vectors, in the first pass.
+    /// Outcomes of the rank's part of the vectors, in the first pass.
     outcomes: Vec<Outcome>,
     references: Vec<Option<Reference>>,
     full: Option<warpset::Error>,
-    /// Vectors read back through its references, if requested.
+    /// Vectors read back through the rank's references, if vectors are verified.
     read_back: Vec<u32>,
 }
 
@@ -91,8 +91,8 @@ fn offer<S: Storage>(mut table: Table<Words, S>, words: &[u32], options: &Option
     }
     let mut references = batch.references;
     if options.verify && [bytes] != table.sum([table.local().bytes()])? {
-        // A later pass has made the tables grow: before a batch the tables do not know which vectors are stored, and need room
-        // for all.
+        // A later pass has made the tables grow, so references are looked up again. Tables may grow because before a batch they
+        // do not know which of its vectors are stored, and need room for all.
         references = table.locate_many(words)?;
     }
     let stored: Vec<Reference> = references.iter().flatten().copied().collect();

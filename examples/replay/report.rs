@@ -13,7 +13,7 @@ const NODE_BYTES: u64 = 8;
 
 /// How a table is spread over ranks.
 pub struct Ranks {
-    /// Vectors that each stores.
+    /// Number of vectors that each rank stores.
     pub stored: Vec<u64>,
     /// The fill of the fullest table / the fill of all together.
     pub balance: f64,

@@ -29,7 +29,7 @@ pub trait ReplayKind: Storage + Sized {
         builder
     }
 
-    /// Nodes of one vector.
+    /// Maximum number of nodes of one vector.
     fn nodes_of(_: usize) -> u64 {
         0
     }
@@ -59,7 +59,7 @@ impl ReplayKind for Bucket {
 }
 
 impl ReplayKind for Indexed {
-    /// A row, which is stored separately, and the smallest slot of the index.
+    /// Bytes of a row, which is stored separately, and of the smallest slot of the index.
     fn slot_bytes(width: usize) -> u64 {
         width as u64 * 4 + 4
     }
@@ -132,7 +132,7 @@ pub fn make<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device
     Ok(builder.capacity(slots).build(device)?)
 }
 
-/// The builder that the options describe, without slots; and the number of slots.
+/// Returns the builder that the options describe, without a capacity, and the number of slots.
 pub fn builder<S: ReplayKind>(options: &Options, vectors: &Vectors, device: &Device) -> Result<(TableBuilder<Words, S>, u64)> {
     let capacity = options.capacity.unwrap_or(slots_for(vectors.most_distinct(), options.fill));
     let strategy = options.strategy.unwrap_or_default();
@@ -159,8 +159,9 @@ pub fn make_another<S: ReplayKind>(table: &VectorTable<S>) -> warpset::Result<Ve
 
 /// Slots of a node table for these vectors; 1, the minimum, if they need none.
 ///
-/// The number of nodes that vectors share shows only when they are put: a first table, large enough if they share none, counts
-/// them. That table would be far too large for most vectors, so its size and speed would say little of a table that fits.
+/// How many nodes vectors share shows only when they are put. So a first table, large enough if they share none, counts the
+/// nodes. A table of that size would be far too large for most vectors, and its size and speed would say little of a table that
+/// fits.
 fn node_slots<S: ReplayKind>(vectors: &Vectors, strategy: Strategy, device: &Device, memory: Option<u64>) -> Result<u64> {
     let distinct = vectors.most_distinct();
     let most = distinct * S::nodes_of(vectors.width);

@@ -21,7 +21,7 @@ impl Vectors {
         self.words.len() / self.width
     }
 
-    /// Upper bound of the number of distinct vectors; the table is made for it.
+    /// Upper bound of the number of distinct vectors. The table is made for this number.
     pub fn most_distinct(&self) -> u64 {
         self.distinct.unwrap_or(self.count() as u64)
     }
@@ -35,7 +35,7 @@ impl Vectors {
     }
 }
 
-/// Converts a width; an error if no table can have it.
+/// Converts a width. Returns an error if no table can have it.
 pub fn check_width(width: u64) -> warpset::Result<usize> {
     let width = usize::try_from(width).unwrap_or(usize::MAX);
     if (1..=Spec::MAX_WIDTH).contains(&width) {
@@ -45,8 +45,8 @@ pub fn check_width(width: u64) -> warpset::Result<usize> {
     }
 }
 
-/// Allocates zeroed words of `count` vectors. Returns an error, instead of aborting, if memory is short: `memory` bytes, by
-/// default all free memory.
+/// Allocates zeroed words of `count` vectors. They may take `memory` bytes, by default all free memory. Returns an error, instead
+/// of aborting, if they need more.
 pub fn allocate(count: u64, width: usize, memory: Option<u64>) -> Result<Vec<u32>> {
     let too_many = || format!("{} vectors of {width} words exceed the address space of this machine", HumanCount(count));
     let bytes = count.checked_mul(width as u64 * 4).with_context(too_many)?;

@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 use std::fmt::Debug;
 use warpset::{Batch, Error, Outcome, Reference, Storage, VectorTable};
 
-/// References read back at a time.
+/// Number of references read back at a time.
 const PIECE: usize = 1 << 16;
 
 /// Results of the calls that offered one vector.
@@ -23,14 +23,15 @@ pub struct Offered<R = Reference> {
     pub new: bool,
 }
 
-/// Bytes of a set of `distinct` vectors, as the standard library makes it: 7 of 8 places are used, of a power of two, with one
-/// more byte for each.
+/// Bytes of a set of `distinct` vectors in the standard library. The number of places is a power of two, at most 7 of 8 places
+/// are used, and each place takes one more byte.
 pub fn bytes_for(distinct: u64) -> u64 {
     let places = distinct.saturating_mul(8).div_ceil(7).checked_next_power_of_two().unwrap_or(u64::MAX);
     places.saturating_mul(size_of::<(&[u32], Offered)>() as u64 + 1)
 }
 
-/// Result of a verification; an outer error if the machine prevented its end, which says nothing about the table.
+/// Returns the result of a verification. The outer error means that the machine prevented its end, and says nothing about the
+/// table.
 pub fn difference(verify: impl FnOnce() -> Result<()>) -> Result<Result<()>> {
     let Err(error) = verify() else { return Ok(Ok(())) };
     let is_of_machine =
@@ -42,7 +43,7 @@ pub fn difference(verify: impl FnOnce() -> Result<()>) -> Result<Result<()>> {
     }
 }
 
-/// Checks the batch that was put into the empty `table`, and the table's contents since. The error is the first difference.
+/// Checks the batch that was put into the empty `table`, and the table's contents after it. The error is the first difference.
 pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     ensure!(batch.outcomes.len() == vectors.count(), "{} outcomes for {} vectors", batch.outcomes.len(), vectors.count());
     ensure!(batch.references.len() == vectors.count(), "{} references for {} vectors", batch.references.len(), vectors.count());
@@ -54,8 +55,8 @@ pub fn verify<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<
     check_references(vectors, batch, table)
 }
 
-/// The set of all distinct vectors offered. Checks that one call for each got New and the others Seen, or all Full; and that
-/// equal vectors have one reference.
+/// Returns the set of all distinct vectors offered. Checks that one of the calls for equal vectors got New and the others Seen,
+/// or all got Full; and that equal vectors have the same reference.
 pub fn reference_set<'a, R: Copy + PartialEq + Debug>(
     vectors: &'a Vectors,
     outcomes: &[Outcome],
@@ -123,7 +124,7 @@ fn check_content<S: Storage>(set: &HashMap<&[u32], Offered>, stored: u64, table:
     Ok(())
 }
 
-/// Each reference reads back its vector.
+/// Checks that each reference reads back its vector.
 fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &VectorTable<S>) -> Result<()> {
     let progress = WorkProgress::new("verifying references", vectors.count() as u64);
     for (piece, references) in batch.references.chunks(PIECE).enumerate() {
@@ -139,7 +140,7 @@ fn check_references<S: Storage>(vectors: &Vectors, batch: &Batch, table: &Vector
     Ok(())
 }
 
-/// Checks that later passes over the same vectors changed nothing. `stored`: vectors stored after them.
+/// Checks that later passes over the same vectors changed nothing. `stored`: number of vectors stored after all passes.
 pub fn verify_later(passes: &[Pass], stored: u64) -> Result<()> {
     let first = passes[0].tally;
     let mut expected = first;

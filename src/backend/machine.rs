@@ -1,7 +1,7 @@
 //! Interface between the library and its machines: traits that each machine implements.
 //!
-//! Every call that works on many vectors is one virtual call. A machine finds its own types behind a trait by downcasting, and
-//! panics if it gets those of another machine: a table never leaves its machine.
+//! Every call that works on many vectors is one virtual call. A machine downcasts trait objects to its own types, and panics if
+//! they are of another machine: a table never leaves its machine.
 
 use super::memory::{Memory, Region, TableMemory};
 use crate::Result;
@@ -17,13 +17,13 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GpuInfo {
-    /// Its number, for `Device::gpu`.
+    /// Number of the GPU, for `Device::gpu`.
     pub ordinal: usize,
-    /// Its name, as the driver gives it.
+    /// Name of the GPU, as the driver gives it.
     pub name: String,
-    /// Its memory, in bytes.
+    /// Bytes of the GPU's memory.
     pub memory_bytes: u64,
-    /// Its compute capability, as (major, minor).
+    /// Compute capability of the GPU, as (major, minor).
     pub compute_capability: (u32, u32),
 }
 
@@ -44,93 +44,95 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Bytes of the largest compare-and-swap that claims slots of `words` words.
     fn chunk_bytes(&self, words: usize) -> u32;
 
-    /// Geometry of a spec, as the kernels that are compiled for it compute it.
+    /// Geometry of a spec, computed by the kernels that are compiled for this spec.
     fn geometry(&self, spec: Spec) -> Result<Geometry>;
 
-    /// Cells for spare rows of an indexed table: a power of two, and more than the lanes that may have a row at once.
+    /// Number of cells for spare rows of an indexed table: a power of two, and more than the lanes that may hold a row at once.
     fn spare_cells(&self) -> u32;
 
-    /// Whether new memory is zeros, and takes nothing until it is written: then all that may be needed is made usable at once.
+    /// Whether new memory is zero and takes no memory of the system until it is written. If so, callers make all bytes that they
+    /// may need usable at once.
     fn provides_on_demand(&self) -> bool;
 
-    /// Returns an error unless this number of bytes is free.
+    /// Returns an error unless `bytes` bytes are free.
     fn check_memory(&self, bytes: u64) -> Result<()>;
 
     /// Allocates memory. Its content is unspecified.
     fn allocate(&self, bytes: u64) -> Result<Memory>;
 
-    /// Allocates memory that grows where it is. `bytes`: what it may need. It has them at once if the machine provides memory on
-    /// demand, and none otherwise.
+    /// Allocates memory that grows in place, up to `bytes` bytes. If the machine provides memory on demand, all of them are
+    /// usable at once, otherwise none.
     fn reserve(&self, bytes: u64) -> Result<Memory>;
 
-    /// Makes at least `least` bytes of reserved memory usable, and up to `most` if that is free of charge or saves growths to
-    /// come. The content of new bytes is unspecified.
+    /// Makes at least `least` bytes of reserved memory usable, and up to `most` bytes if this costs nothing or saves later
+    /// growth. The content of new bytes is unspecified.
     ///
     /// # Errors
     ///
     /// If there is no memory. Then nothing has changed.
     fn grow(&self, memory: &mut Memory, least: u64, most: u64) -> Result<()>;
 
-    /// Copies the bytes from `offset` on, after all kernels that were launched before.
+    /// Copies bytes of the region, from byte `offset` on, to `to`, after all kernels that were launched before.
     ///
     /// # Safety
     ///
-    /// The region is memory of this machine, which nothing writes meanwhile.
+    /// The region is memory of this machine, and nothing writes to it meanwhile.
     unsafe fn read(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()>;
 
-    /// As [`read`](Self::read), of numbers that kernels may be changing: each is read by one access.
+    /// Reads numbers that kernels may be changing, each by one access. Otherwise as [`read`](Self::read).
     ///
     /// # Safety
     ///
     /// The region is memory of this machine, and `offset` is a multiple of 8. Kernels change the numbers atomically.
     unsafe fn load(&self, region: Region, offset: u64, to: &mut [u64]) -> Result<()>;
 
-    /// Copies to the bytes from `offset` on, after all kernels that were launched before.
+    /// Copies `from` to the region, from byte `offset` on, after all kernels that were launched before.
     ///
     /// # Safety
     ///
     /// The region is memory of this machine, and nothing else uses these bytes meanwhile.
     unsafe fn write(&self, region: Region, offset: u64, from: &[u8]) -> Result<()>;
 
-    /// Sets bytes to copies of `value`, after all kernels that were launched before.
+    /// Sets a range of bytes of the region to copies of `value`, after all kernels that were launched before.
     ///
     /// # Safety
     ///
-    /// As for [`write`](Self::write). `value` is in other memory.
+    /// As for [`write`](Self::write). `value` does not overlap the bytes.
     unsafe fn fill(&self, region: Region, bytes: Range<u64>, value: &[u8]) -> Result<()>;
 
-    /// Calls `each` with the first `bytes` of a region: pieces of whole blocks of files, in order. A machine with memory of its
-    /// own copies the next piece meanwhile.
+    /// Calls `each` with pieces of the first `bytes` bytes of a region, in order. A piece consists of whole blocks of a file;
+    /// only the last block may be shorter. A machine with memory of its own copies the next piece while `each` runs.
     ///
     /// # Safety
     ///
     /// As for [`read`](Self::read).
     unsafe fn read_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
-    /// Lets `each` write the first `bytes` of a region; otherwise as [`read_pieces`](Self::read_pieces).
+    /// Lets `each` write the first `bytes` bytes of a region; otherwise as [`read_pieces`](Self::read_pieces).
     ///
     /// # Safety
     ///
     /// As for [`write`](Self::write).
     unsafe fn fill_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
 
-    /// Compiles a kernel for tables of a spec, if that is not done yet. Default: it was compiled with the library.
+    /// Compiles a kernel for tables of a spec, unless it has been compiled. The default does nothing, because the kernels were
+    /// compiled with the library.
     fn prepare(&self, _kernel: Kernel, _spec: Spec) -> Result<()> {
         Ok(())
     }
 
-    /// Launches a kernel after those launched before. `tables`: the tables that it works on, the first of which has the spec that
-    /// the kernel is compiled for. `items`: independent items of its work, for the number of threads. `arguments`: the others,
-    /// addresses among them; a kernel takes the low half of a number of 32 bits.
+    /// Launches a kernel after those launched before. `tables`: the tables that the kernel works on; it is compiled for the spec
+    /// of the first one. `items`: number of independent work items, from which the number of threads follows. `arguments`: the
+    /// other arguments, addresses among them. For a parameter of 32 bits the kernel takes the low half of its number.
     ///
     /// # Safety
     ///
-    /// These are the kernel's arguments, in its order. The memory that they point to has the sizes that the kernel requires, and
-    /// stays until [`finish`](Self::finish), or a later [`read`](Self::read), has returned. Nothing else uses it meanwhile,
-    /// except as the kernel allows.
+    /// `tables` and `arguments` are the kernel's arguments, in its order. The memory that they point to has the sizes that the
+    /// kernel requires, and stays until [`finish`](Self::finish), or a later [`read`](Self::read), has returned. Nothing else
+    /// uses it meanwhile, except as the kernel allows.
     unsafe fn launch(&self, kernel: Kernel, tables: &[(Spec, &View)], items: u64, arguments: &[u64]) -> Result<()>;
 
-    /// Waits for the kernels that were launched here. `what` is for errors.
+    /// Waits for the kernels that were launched here. `what` names the work in errors.
     fn finish(&self, what: &'static str) -> Result<()>;
 
     /// Waits for all work on the machine, of any thread or stream.
@@ -139,8 +141,8 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Makes the memory of an empty table.
     fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>>;
 
-    /// Makes the memory of a table whose every part the caller fills. Its content is unspecified until then.
-    /// Default: that of an empty table.
+    /// Makes the memory of a table all of whose parts the caller fills. Its content is unspecified until then. By default the
+    /// table is empty.
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
         self.new_store(parameters)
     }
@@ -153,46 +155,50 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     fn new_rank(&self) -> Result<Box<dyn super::Rank>>;
 }
 
-/// One table of a fixed size on a machine: its memory, and what its machine does in a way of its own. All else is written once,
-/// in `core`, above [`Machine`].
+/// One table of a fixed size on a machine: its memory, and the operations that each machine implements in its own way. All other
+/// operations are written once, in `core`, on top of [`Machine`].
 pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     fn machine(&self) -> &dyn Machine;
 
     fn table(&self) -> &TableMemory;
 
-    /// As [`table`](Self::table), mutable. Nothing else uses the table.
+    /// Mutable [`table`](Self::table). Nothing else uses the table.
     fn table_mut(&mut self) -> &mut TableMemory;
 
-    /// Called when the table's spec has changed to one whose geometry was asked for. Default: all kernels are in the library.
+    /// Called when the table's spec has changed. The geometry of the new spec was requested before. The default does nothing,
+    /// because all kernels are in the library.
     fn spec_has_changed(&mut self) {}
 
-    /// Called when all vectors have been removed: removes what the machine knows of them besides. Default: nothing.
+    /// Called when all vectors have been removed: removes other data that the machine has on them, such as a filter. The default
+    /// does nothing.
     fn forget(&mut self) {}
 
-    /// Compiles the kernels of a search before it is enqueued, because compiling may wait for all work of the machine. Also those
-    /// for vectors of another rank, if `is_exchanged`. Default: the kernels were compiled with the library.
+    /// Compiles the kernels of a search before the search is enqueued, because compiling may wait for all work of the machine. If
+    /// `is_exchanged`, also compiles the kernels for vectors of another rank. The default does nothing, because the kernels were
+    /// compiled with the library.
     #[cfg(feature = "cluster")]
     fn prepare(&self, _search: SearchMode, _is_exchanged: bool) -> Result<()> {
         Ok(())
     }
 
-    /// Makes the memory of a table of another size, with the vectors in the `slots` slots of this one. Returns it, and the
-    /// counts: vectors that found no slot are `full`. This table is unchanged. Nothing else uses it. May take `spare` bytes
-    /// besides until it returns. Default: `None`, and nothing was done, because vectors are put into an empty table.
+    /// Builds a table of another size that has the vectors of this table's first `slots` slots. Returns the new table and the
+    /// counts; vectors that found no slot count as `full`. This table is unchanged, and nothing else uses it. The call may use up
+    /// to `spare` bytes of additional memory. `None`: nothing was done, and the caller puts the vectors into an empty table. This
+    /// is the default.
     fn grown(&self, _parameters: &Parameters<'_>, _slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         Ok(None)
     }
 
-    /// Makes the slots of a table of trees those that `parameters` describe, with as many nodes as before, and moves the roots
-    /// there from the `slots` slots of now. Nodes stay where they are. Returns the counts: if some roots found no slot, the table
-    /// is unchanged. `None` if roots cannot be moved without their nodes, and nothing was done. Nothing else uses the table.
-    /// Default: they cannot, because kernels for roots alone would have to be compiled.
+    /// Replaces the slots of a tree table by slots that `parameters` describe, with as many nodes as before, and moves the roots
+    /// there from the present `slots` slots. Nodes stay where they are, and nothing else uses the table. Returns the counts; if
+    /// some roots found no slot, the table is unchanged. `None`: nothing was done, because roots cannot be moved without their
+    /// nodes. This is the default, because kernels for roots alone would have to be compiled.
     fn move_roots(&mut self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<Counts>> {
         Ok(None)
     }
 
-    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of references, in results and of
-    /// parents; a parent with other bits is ignored.
+    /// Searches for the vectors of a batch from host slices, or puts them. `tag`: upper bits of the references in results and of
+    /// parents; a parent with other upper bits is ignored.
     fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts>;
 
     /// Searches for the vectors of a batch in memory of this machine, or puts them, after the kernels that were launched before.
@@ -200,12 +206,12 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     ///
     /// # Safety
     ///
-    /// The batch's buffers have room for its count, and stay until [`Machine::finish`], or a later [`Machine::read`], has
+    /// The batch's buffers are large enough for its count, and stay until [`Machine::finish`], or a later [`Machine::read`], has
     /// returned. Nothing else uses them meanwhile.
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()>;
 
-    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine, by several threads.
-    /// Default: `None`, and nothing was done, because kernels do both (`core`).
+    /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine, with several threads.
+    /// `None`: nothing was done, and `core` launches kernels that export and put vectors. This is the default.
     fn rehash_by_threads(&self, _larger: &dyn Store, _slots: Range<u64>) -> Result<Option<Counts>> {
         Ok(None)
     }
@@ -229,12 +235,12 @@ pub(crate) trait HostBuffer: Send + UnwindSafe + RefUnwindSafe {
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a search on the host is not launched"))]
 pub(crate) struct Launch {
     pub waves: Waves,
-    /// For a batch that another rank has sent: address of a number in GPU memory. If that is not 0 when the kernel begins,
-    /// nothing is searched for.
+    /// For a batch that another rank has sent: address of a number in GPU memory. If the number is not 0 when the kernel begins,
+    /// the kernel does nothing.
     pub refused: Option<u64>,
     /// Whether the launch may wait for the GPU if it needs memory for rows.
     pub may_wait: bool,
-    /// Operands that find-or-put into an indexed table combines with values, and the bytes of one of them.
+    /// Operands that a find-or-put into an indexed table combines with values, and the number of bytes of an operand.
     pub upsert: Option<(crate::layout::view::UpsertView, usize)>,
 }
 
@@ -244,7 +250,7 @@ pub(crate) struct Launch {
 pub(crate) enum Waves {
     #[default]
     One,
-    /// Several, of shorter blocks: more urgent kernels of other streams can start before all blocks are done.
+    /// More and shorter blocks, so that more urgent kernels of other streams can start before all blocks are done.
     #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "only searches of ranks run beside others"))]
     BesideOthers,
 }

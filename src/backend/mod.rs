@@ -1,8 +1,8 @@
 //! Machines: the memory of tables, and the processors that run their kernels.
 //!
-//! The library reaches a machine through the traits of `machine.rs` and the memory of `memory.rs` only. What a table does with
-//! them is in `core`, once for all machines. Each machine is a folder here, and one below
-//! `cuda/platform/`. Only this file knows which machines the library was built with.
+//! The library reaches a machine only through the traits of `machine.rs` and the memory of `memory.rs`. The operations of a table
+//! are built on them in `core`, once for all machines. Each machine has a folder here and one below `cuda/platform/`. Only this
+//! file knows which machines the library was built with.
 
 mod argument;
 #[cfg(feature = "cpu")]

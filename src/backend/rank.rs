@@ -9,7 +9,7 @@ use crate::layout::view::BatchView;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ffi::c_void;
 
-/// Memory that a region of a transport is in.
+/// Kind of memory in which a region of a transport lies.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum MemorySpace {
@@ -20,7 +20,7 @@ pub enum MemorySpace {
     Gpu(GpuStream),
 }
 
-/// A stream of a GPU that a region is used on.
+/// A stream of a GPU, in whose order a region is used.
 #[cfg(feature = "cuda")]
 #[derive(Clone)]
 pub struct GpuStream(pub(crate) super::cuda::SharedStream);
@@ -33,13 +33,13 @@ impl GpuStream {
     }
 }
 
-/// Operations that a rank of a cluster needs of its machine in the order of streams. The defaults are those of a machine on which
-/// every operation is complete when the call returns: there, streams need nothing.
+/// Operations that a rank of a cluster needs of its machine, in the order of streams. The defaults are for a machine on which
+/// every operation is complete when the call returns, so that streams have nothing to order.
 pub(crate) trait Rank: Send + Sync + 'static {
-    /// The machine. Memory of a rank is its memory.
+    /// The machine. The rank's memory is memory of this machine.
     fn machine(&self) -> &dyn Machine;
 
-    /// Kind of memory for a transport, used in the order of a stream.
+    /// Kind of the rank's memory, for a transport that uses the memory in the order of a stream.
     fn place(&self, _: Stream) -> MemorySpace {
         MemorySpace::Host
     }
@@ -56,13 +56,13 @@ pub(crate) trait Rank: Send + Sync + 'static {
         unsafe { self.machine().read(**memory, offset, data) }
     }
 
-    /// Sets the first bytes to a value.
+    /// Sets the first `bytes` bytes to `byte`.
     fn fill(&self, _: Stream, memory: &mut Memory, bytes: u64, byte: u8) -> Result<()> {
         // SAFETY: as in `write_bytes`.
         unsafe { self.machine().fill(**memory, 0..bytes, &[byte]) }
     }
 
-    /// Copies 8 bytes within memory.
+    /// Copies the 8 bytes at offset `from` to offset `to` of the same memory.
     fn copy_number(&self, stream: Stream, memory: &mut Memory, from: u64, to: u64) -> Result<()> {
         let mut number = [0; 8];
         self.read_bytes(stream, memory, from, &mut number)?;
@@ -74,7 +74,7 @@ pub(crate) trait Rank: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Waits for the work of a stream. `what` is for errors.
+    /// Waits for the work of a stream. `what` names the work in errors.
     fn wait(&self, _: Stream, _what: &'static str) -> Result<()> {
         Ok(())
     }
@@ -88,17 +88,17 @@ pub(crate) trait Rank: Send + Sync + 'static {
     ///
     /// # Safety
     ///
-    /// The view is the kernel's, and stays until the call returns. The memory that it points to has the size given there, nothing
-    /// else uses it meanwhile, and it stays until the stream has passed the kernel.
+    /// The view has the type that the kernel takes, and stays until the call returns. The memory that it points to has the size
+    /// given there, and stays until the stream has passed the kernel. Nothing else uses that memory meanwhile.
     unsafe fn launch(&self, stream: Stream, kernel: Kernel, view: *const c_void, items: u64) -> Result<()>;
 
     /// Enqueues the search of a batch in the memory of this machine.
     ///
     /// # Safety
     ///
-    /// The batch's buffers have room for its count, stay until the stream has passed the kernel, and are not written by others
-    /// meanwhile. Its vectors are aligned as the kernels require, and the number at `launch.refused` is in the memory of this
-    /// machine. The table outlives the kernel.
+    /// The batch's buffers are large enough for its count, stay until the stream has passed the kernel, and are not written by
+    /// others meanwhile. The batch's vectors are aligned as the kernels require, and the number at `launch.refused` is in the
+    /// memory of this machine. The table outlives the kernel.
     unsafe fn enqueue_search(
         &self,
         _: Stream,
@@ -118,7 +118,7 @@ pub(crate) trait Rank: Send + Sync + 'static {
 }
 
 impl dyn Rank {
-    /// As [`write_bytes`](Rank::write_bytes).
+    /// [`write_bytes`](Rank::write_bytes) for a slice of any plain type.
     pub(crate) fn write<T: NoUninit>(&self, stream: Stream, memory: &mut Memory, offset: u64, data: &[T]) -> Result<()> {
         self.write_bytes(stream, memory, offset, bytemuck::cast_slice(data))
     }
@@ -129,7 +129,7 @@ impl dyn Rank {
         self.wait(stream, "copying to the GPU")
     }
 
-    /// As [`read_bytes`](Rank::read_bytes).
+    /// [`read_bytes`](Rank::read_bytes) for a slice of any plain type.
     pub(crate) fn read<T: AnyBitPattern + NoUninit>(
         &self,
         stream: Stream,

@@ -38,7 +38,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Requests nothing else.
+    /// Requests no results besides the outcomes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,8 +55,8 @@ impl Request {
         self
     }
 
-    /// Requests the sums, over all ranks, of the numbers that each passes, at most 16, in [`Batch::sums`]. As
-    /// [`Table::sum`](super::Table::sum), but without an exchange of its own.
+    /// Requests the sums, over all ranks, of the numbers that each rank passes (at most 16), in [`Batch::sums`]. Same as
+    /// [`Table::sum`](super::Table::sum), but the numbers need no exchange of their own.
     pub fn sum<const N: usize>(mut self, own: [u64; N]) -> Self {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
         self.numbers[..N].copy_from_slice(&own);
@@ -71,8 +71,8 @@ impl Request {
 #[non_exhaustive]
 #[must_use = "vectors may be `Full`, that is, not stored; `complete` turns that into an error"]
 pub struct Batch {
-    /// Number of vectors of this rank's batch with each outcome. (If equal vectors are [removed](super::Builder::deduplicate),
-    /// `full_nodes` counts those that lacked a node only once.)
+    /// Number of vectors of this rank's batch with each outcome. (If equal vectors are [removed](super::Builder::deduplicate) and
+    /// lack a node, `full_nodes` counts them only once.)
     pub tally: Tally,
     /// Sums over the batches of all ranks: `total.new` is the growth of the set.
     pub total: Tally,
@@ -88,18 +88,18 @@ pub struct Batch {
     /// Number of vectors that are new in this rank's table, offered by any rank. 0 unless [`stored_here`](Self::stored_here) was
     /// requested, from the host or in device memory.
     pub stored_here_count: u64,
-    /// Why tables that should have grown could not, on any rank. Vectors then used the remaining slots, and are
-    /// [`Full`](Outcome::Full) if there were none. Equal on all ranks.
+    /// The reason why a table of any rank could not grow when it should have. Vectors then used the remaining slots, and are
+    /// [`Full`](Outcome::Full) if no slot remained. Equal on all ranks.
     pub error: Option<Error>,
 }
 
 impl Batch {
-    /// Returns the tally, or an error if a vector of any rank's batch was rejected; the same on all ranks.
+    /// Returns this rank's tally, or an error if a vector of any rank's batch was rejected: all ranks get the error, or none.
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull), with the numbers of all ranks, from [`stats`](super::Table::stats). That call is
-    /// collective and looks at every slot: make it only if `total.full` is not 0, which holds on all ranks or on none.
+    /// [`TableFull`](Error::TableFull), with the numbers of all ranks, which [`stats`](super::Table::stats) returns. `stats` is
+    /// collective and looks at every slot: call it only if `total.full` is not 0, which holds on all ranks or on none.
     pub fn complete(&self, stats: &super::Stats) -> Result<Tally> {
         if self.total.full == 0 {
             return Ok(self.tally);

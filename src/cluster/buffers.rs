@@ -1,4 +1,4 @@
-//! Device memory of a rank's rounds, and the device that it belongs to.
+//! Device memory for a rank's rounds, and the device that has this memory.
 
 use super::layout::Layout;
 use super::plan::Sender;
@@ -15,14 +15,14 @@ pub(super) struct Buffers {
     pub width: usize,
     /// Number of ranks.
     pub ranks: usize,
-    /// Most vectors of a round.
+    /// Maximum number of vectors of a round.
     pub most: usize,
     rounds: Vec<RoundBuffers>,
 }
 
 /// Buffers of one round.
 pub(super) struct RoundBuffers {
-    /// Runs that this rank sends, its own one included.
+    /// Runs that this rank sends, and the run that it keeps.
     pub send: Memory,
     /// Runs of other ranks.
     pub receive: Memory,
@@ -43,9 +43,9 @@ pub(super) struct RoundBuffers {
     pub vectors: u64,
     /// Number of the round's vectors.
     pub count: u64,
-    /// Places of its runs and answers.
+    /// Places of the round's runs and answers.
     pub layout: Layout,
-    /// Origin of its runs.
+    /// Rank and sequence number in the stamps of the round's runs.
     pub sender: Sender,
 }
 
@@ -54,7 +54,7 @@ impl Buffers {
     pub(super) fn new(device: &Device, width: usize, ranks: usize, most: usize, deduplicates: bool) -> Result<Self> {
         let device = device.machine.new_rank()?;
         let (machine, n, r, row) = (device.machine(), ranks as u64, most as u64, 4 * width as u64);
-        // Lines of each message in addition to its rows.
+        // Bytes of the messages in addition to their rows.
         let extra = 4 * LINE_BYTES * n;
         let [send, replies_in] = Layout::most_bytes(r, n, row);
         let round = || -> Result<RoundBuffers> {

@@ -68,7 +68,7 @@ pub struct Builder<K = Words, S = crate::Bucket> {
 const MOST_A_ROUND: usize = 1 << 26;
 
 impl<K: Key, S: Storage> Builder<K, S> {
-    /// Builder of a cluster whose tables this table builder makes, one on each rank. Its capacity is that of one rank.
+    /// Makes a builder of a cluster. `table` builds the table of each rank, and its capacity is that of one rank.
     pub fn new(table: TableBuilder<K, S>) -> Self {
         Self { table, shares: Shares::Equal, round: None, deduplicate: false, hash_mask: u64::MAX }
     }
@@ -87,11 +87,12 @@ impl<K: Key, S: Storage> Builder<K, S> {
         self
     }
 
-    /// Sets whether equal vectors of a round cross only once. Default: no; each crosses, and its owner's table recognises it.
+    /// Sets whether equal vectors of a round cross between ranks only once. Default: no; each vector crosses, and its owner's
+    /// table finds the equal ones.
     ///
     /// To find equal vectors, each vector goes through a filter in the memory of its GPU. This pays if links are slow, as between
-    /// hosts, and many vectors are equal (the chapter "Several GPUs" has figures). It takes more memory for rounds, and the
-    /// outcomes of all vectors then cross, even if no rank requested them. Each rank may choose for itself.
+    /// hosts, and many vectors are equal (the chapter "Several GPUs" has figures). Rounds then take more memory, and the outcomes
+    /// of all vectors cross, even if no rank requested them. Each rank may choose for itself.
     pub fn deduplicate(mut self, deduplicate: bool) -> Self {
         self.deduplicate = deduplicate;
         self
@@ -117,17 +118,17 @@ impl<K: Key, S: Storage> Builder<K, S> {
         self.round.unwrap_or_else(|| default_round(device, self.table.options().width, ranks, self.deduplicate))
     }
 
-    /// Builds this rank's table on `device`, and one set of all ranks' tables. Collective: every rank calls it, each with its own
-    /// transport to the others.
+    /// Builds this rank's table on `device`, and joins the tables of all ranks to one set. Collective: every rank calls it, each
+    /// with its own transport to the others.
     ///
     /// # Errors
     ///
-    /// As for [`TableBuilder::build`], on the rank concerned; [`Error::Rank`] on the others. [`Error::RanksDiffer`] on all if the
-    /// tables do not match. [`Error::Connection`].
+    /// The errors of [`TableBuilder::build`] on the rank that has met them, and [`Error::Rank`] on the others.
+    /// [`Error::RanksDiffer`] on all ranks if the tables do not match. [`Error::Connection`].
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport))?;
         let ranks = link.ranks();
-        // The error is kept, so that no rank waits for one that has failed.
+        // An error is kept for the record below, so that no rank waits for a rank that has failed.
         let built = self.table.clone().build(device);
         let (width, seed) = (self.table.options().width, self.table.options().seed);
         let round = self.round_for(device, ranks);
@@ -213,7 +214,7 @@ impl Config {
     /// Returns an error if another rank's table does not match this one's.
     pub(super) fn check(self, all: &[Self], equal_slots: bool) -> Result<()> {
         for (rank, other) in all.iter().enumerate() {
-            // All ranks divide by these numbers.
+            // All ranks divide by these numbers, so none may be 0.
             for (what, number, most) in
                 [("slots", other.slots, MAX_CAPACITY), ("vectors of a round", other.round, MOST_A_ROUND as u64)]
             {

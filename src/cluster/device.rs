@@ -12,8 +12,8 @@ use crate::layout::SearchMode;
 use crate::{Error, Key, Result, Storage};
 use cudarc::driver::CudaStream;
 
-/// A rank's batch in the memory of its GPU: buffers of at least `count` elements or rows. They do not pass through the host,
-/// unless the [`Transport`](super::Transport) takes them through it.
+/// A rank's batch in the memory of its GPU: buffers of at least `count` elements or rows. Their contents do not pass through the
+/// host, unless the [`Transport`](super::Transport) takes them through it.
 #[must_use = "a batch does nothing until it is passed to `find_or_put_device` or `find_device`"]
 pub struct DeviceBatch<'a, E = u32> {
     vectors: &'a dyn Buffer<E>,
@@ -26,7 +26,7 @@ pub struct DeviceBatch<'a, E = u32> {
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
-    /// A batch of `count` vectors, one after another, as words or keys.
+    /// Makes a batch of `count` vectors, one after another, as words or keys.
     pub fn new(vectors: &'a dyn Buffer<E>, count: usize) -> Self {
         Self { vectors, count, outcomes: None, references: None, owners: None, stored_here: None, numbers: [0; NUMBERS] }
     }
@@ -49,16 +49,16 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// Requests the bits of the references of vectors that are new in *this* rank's table, offered by any rank, in no order, from
-    /// the buffer's first element on: [`Batch::stored_here_count`] of them. References that do not fit are counted, and not
-    /// written. There are at most as many as this rank's table has free slots.
+    /// Requests the bits of the references of vectors that are new in *this* rank's table, offered by any rank. They are written
+    /// in no order, from the buffer's first element on; [`Batch::stored_here_count`] is their number. References that do not fit
+    /// are counted, but not written. At most as many vectors are new as this rank's table has free slots.
     pub fn stored_here(mut self, bits: &'a mut dyn BufferMut<u64>) -> Self {
         self.stored_here = Some(bits);
         self
     }
 
-    /// Requests the sums, over all ranks, of the numbers that each passes, at most 16, in [`Batch::sums`]. As [`Table::sum`], but
-    /// without an exchange of its own.
+    /// Requests the sums, over all ranks, of the numbers that each rank passes (at most 16), in [`Batch::sums`]. Same as
+    /// [`Table::sum`], but the numbers need no exchange of their own.
     pub fn sum<const N: usize>(mut self, own: [u64; N]) -> Self {
         const { assert!(N <= NUMBERS, "a record has room for 16 numbers") };
         self.numbers[..N].copy_from_slice(&own);
@@ -74,18 +74,19 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch) on the rank concerned, and [`Error::Rank`]
-    /// on the others, before anything is put; otherwise as [`find_or_put_many`](Self::find_or_put_many).
+    /// [`WrongDevice`](Error::WrongDevice) or [`LengthMismatch`](Error::LengthMismatch) on the rank that passed the faulty batch,
+    /// and [`Error::Rank`] on the others, before anything is put. Otherwise the errors of
+    /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_device<'a>(&mut self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
         self.search_device(Operation::FindOrPutDevice, SearchMode::FindOrPut, "find_or_put_device", stream.into().stream, batch)
     }
 
-    /// Lookup of a batch in device memory; otherwise as [`find_or_put_device`](Self::find_or_put_device). Outcomes are seen or
-    /// absent.
+    /// Looks up a batch in device memory. Differs from [`find_or_put_device`](Self::find_or_put_device) only in that nothing is
+    /// put, and outcomes are seen or absent.
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_device`](Self::find_or_put_device).
+    /// The errors of [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&mut self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<Batch> {
         self.search_device(Operation::FindDevice, SearchMode::Find, "find_device", stream.into().stream, batch)
     }
@@ -124,13 +125,14 @@ impl<K: Key, S: Storage> Table<K, S> {
             self.engine.rounds(raw, &offer(Input::Host(&[]), Fresh::Unwanted, refused), &mut answers)?;
             unreachable!("a batch that is refused is an error on all ranks");
         }
-        // Kept until everything is done: the streams of the buffers wait for the work that is done on them here.
+        // These guards live until everything is done. When they are dropped, the streams of the buffers wait for the work done
+        // here.
         let (vectors_at, _vectors) = vectors.device_ptr(stream);
         let (outcomes_at, _outcomes) = outcomes.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (references_at, _references) = references.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (owners_at, _owners) = owners.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
         let (stored_at, _stored) = stored_here.map(|buffer| buffer.device_ptr_mut(stream)).unzip();
-        // The rank's own stream comes after the work that was enqueued for the buffers.
+        // Wait for the work that was enqueued for the buffers, so that it comes before the work on the rank's own streams.
         let refused = raw.device.as_gpu().and_then(|gpu| gpu.wait(stream, "waiting for a batch").err());
         let mut answers = Answers {
             device: Some(DeviceResults {

@@ -7,10 +7,10 @@
 //! `Puts::search`, `Link::exchange` of the replies, `check_replies`, `Partition::collect`. Plans ([`RoundPart`], [`Rows`],
 //! [`Asked`]) only describe what a round does (plan.rs). messages.rs determines where messages lie, and stamps them.
 //!
-//! At first every round looked for equal vectors, nothing overlapped, and outcomes always crossed. Two H200 of one host then put
-//! 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank 6.1 and 4.6; the exact filter alone took 9 to 12 ms a batch of
-//! 2^27 vectors. Now they put 31.2 and 16.6 G/s by NCCL (benches/several_gpus.md). The filter is a choice
-//! (`Builder::deduplicate`), for slow links.
+//! In a first version every round looked for equal vectors, nothing overlapped, and outcomes always crossed the link. With it,
+//! two H200 of one host put 9.9 G/s of two words and 6.9 of eight by NCCL, and one rank put 6.1 and 4.6; the exact filter alone
+//! took 9 to 12 ms per batch of 2^27 vectors. Now two H200 put 31.2 and 16.6 G/s by NCCL (benches/several_gpus.md). The filter is
+//! optional (`Builder::deduplicate`), for slow links.
 
 use super::buffers::{Buffers, stream_of};
 use super::link::{Link, agree};
@@ -100,7 +100,7 @@ pub(super) struct Answers {
     pub device: Option<DeviceResults>,
 }
 
-/// Addresses in the memory of the rank's GPU, or 0.
+/// Addresses of results in the memory of the rank's GPU; 0 for results that are not requested.
 #[derive(Clone, Copy)]
 pub(super) struct DeviceResults {
     pub outcomes: u64,
@@ -113,7 +113,7 @@ pub(super) struct DeviceResults {
 /// Outcome of a vector that a lookup has not found: `Outcome::Absent` of the kernels.
 const ABSENT: u8 = 4;
 
-/// Returns the value. Stores an error in `failed`, unless it holds an earlier one.
+/// Returns the value. Stores an error in `failed`, unless `failed` holds an earlier one.
 fn keep<T>(result: Result<T>, failed: &mut Option<Error>) -> Option<T> {
     result.map_err(|error| failed.get_or_insert(error)).ok()
 }
@@ -128,12 +128,12 @@ pub(super) fn sums<const N: usize>(records: &[Record]) -> [u64; N] {
 enum Maintenance {
     /// Multiply the numbers of slots and nodes by these factors, or take the rest of the memory if one rank must.
     Grow { slots: u64, nodes: u64 },
-    /// Keys of cuckoo tables are moved.
+    /// Move keys of cuckoo tables.
     Relocate,
 }
 
 impl RankEngine {
-    /// This rank's record, with the numbers of its table.
+    /// Returns this rank's record, with the numbers of slots and of stored vectors of its table.
     fn record(&self, raw: &RawTable) -> Result<Record> {
         let mut record = self.link.record();
         let ([stored, nodes], size) = (raw.stored(CLUSTER_BATCH)?, raw.size());
@@ -152,7 +152,7 @@ impl RankEngine {
 
     /// Searches for vectors on all ranks, or puts them, until no rank has any left. Returns the last records.
     pub(super) fn rounds(&mut self, raw: &RawTable, offer: &Offer<'_>, answers: &mut Answers) -> Result<Vec<Record>> {
-        /// Dropping it waits for the device, so that nothing uses the caller's memory any more, even after an error or a panic.
+        /// When dropped, waits for the device, so that nothing uses the caller's memory any more, even after an error or a panic.
         struct SynchronizeOnDrop<'a>(&'a mut RankEngine);
         impl Drop for SynchronizeOnDrop<'_> {
             fn drop(&mut self) {
@@ -163,13 +163,13 @@ impl RankEngine {
         let guard = SynchronizeOnDrop(self);
         let rounds_before = guard.0.link.traffic.rounds;
         let done = guard.0.all_rounds(raw, offer, answers).map_err(|error| guard.0.or_wrong(error, rounds_before))?;
-        // Everything has been waited for (`answered`), or nothing was begun.
+        // No wait is needed: `answered` has waited for everything, or nothing was begun.
         std::mem::forget(guard);
         Ok(done)
     }
 
-    /// Determines why an operation failed. If a GPU has noticed a wrong message in one of its rounds, that is the reason, and the
-    /// connection ends. Otherwise it is the given error.
+    /// Returns the reason why an operation failed. If a GPU has found a wrong message in one of the operation's rounds, that
+    /// message is the reason, and the connection ends. Otherwise `error` is.
     fn or_wrong(&mut self, error: Error, rounds_before: u64) -> Error {
         if self.link.has_ended() || self.link.traffic.rounds == rounds_before {
             return error;
@@ -177,7 +177,7 @@ impl RankEngine {
         // If the answers cannot be read, the device fails. Keep the error that was found first, which says more.
         match self.device.puts.answered(&self.device.buffers) {
             Ok((_, _, Some(wrong))) => {
-                // This call returns the error that it gets.
+                // `unless_ended` ends the connection here, and returns the error that it was given.
                 let _ = self.link.unless_ended::<()>(Err(wrong.clone()));
                 wrong
             }
@@ -236,7 +236,7 @@ impl RankEngine {
             }
             let next = part.next(most);
             self.put(raw, offer, (&part, &rows), (!is_last).then_some(&next), &mut answers.fresh, &mut failed)?;
-            // Ends the round before: its replies cross while the table works on this one.
+            // End the previous round: its replies cross while the table works on the present one.
             if let Some((part, rows)) = under_way.replace((part, rows)) {
                 self.end(offer, (&part, &rows), answers, &mut copies, &mut wrong_reply, &mut failed)?;
             }
@@ -267,27 +267,27 @@ impl RankEngine {
         Ok(records)
     }
 
-    /// Results requested in all rounds. With a filter, outcomes are needed to determine those of the vectors that others
-    /// represent.
+    /// Results requested in all rounds. With a filter for equal vectors, outcomes are always requested, because they also
+    /// determine the outcomes of the vectors that were not sent.
     fn asked(&self, offer: &Offer<'_>) -> Asked {
         let outcomes = offer.outcomes || offer.references || self.device.partition.deduplicates();
         let wants = Wants { outcomes, references: offer.references };
         Asked { wants, owners: offer.owners, fresh: offer.fresh }
     }
 
-    /// Whether a round may begin only after the one before has ended. This is so if tables may grow in between, or if the host
-    /// takes the new references from a GPU.
+    /// Whether a round may begin only after the previous round has ended: tables may grow in between, or the host takes the new
+    /// references from a GPU.
     fn is_in_turn(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         (offer.operation == Operation::FindOrPut && raw.options.grows)
             || (offer.fresh == Fresh::Host && self.device.buffers.is_gpu())
     }
 
-    /// Whether records have the numbers of the tables: they may be used to make room.
+    /// Whether records have the sizes of the tables. Ranks use these sizes to make room.
     fn has_sizes(&self, raw: &RawTable, offer: &Offer<'_>) -> bool {
         offer.operation == Operation::FindOrPut && (raw.options.grows || raw.options.is_cuckoo())
     }
 
-    /// This rank's record.
+    /// Returns this rank's record, with the sizes of its table if records have them.
     fn numbers(&self, raw: &RawTable, offer: &Offer<'_>, failed: &mut Option<Error>) -> Record {
         let record = if self.has_sizes(raw, offer) { keep(self.record(raw), failed) } else { None };
         record.unwrap_or_else(|| self.link.record())
@@ -301,13 +301,13 @@ impl RankEngine {
         keep(partition.sort(buffers, part.round, input, sender), failed);
     }
 
-    /// Contents of the runs that the next record announces.
+    /// Returns the rank and sequence number for the stamps of the runs that the next record announces.
     fn next_sender(&self) -> Sender {
         Sender { rank: self.link.rank(), sequence: self.link.sequence() + 1 }
     }
 
-    /// Exchanges the runs of a round, and begins to put them. Meanwhile begins to sort the next one. `failed`: why this rank
-    /// could not do its part. A returned error is one of the connection.
+    /// Exchanges the runs of a round, and begins to put them. Meanwhile begins to sort the next round. Stores in `failed` why
+    /// this rank could not do its part. Returns only errors of the connection.
     fn put(
         &mut self,
         raw: &RawTable,
@@ -340,14 +340,14 @@ impl RankEngine {
                 keep(partition.sort(buffers, next.round, input, sender), failed);
             }
         };
-        // SAFETY: the regions are parts of the buffers of this round, which stay allocated. Meanwhile the rank's own run is read,
-        // which is not sent; the answers to it are written, which are in another memory; and the buffers of the next round are
-        // used.
+        // SAFETY: the regions are parts of the buffers of this round, which stay allocated. During the exchange `meanwhile` reads
+        // the rank's own run, which is not sent; writes the answers to this run, which are in another memory; and uses the
+        // buffers of the next round.
         unsafe { link.exchange(&regions, meanwhile)? };
         let checked = check_runs(buffers, part.round, rows, wrong);
         link.unless_ended(checked)?;
         (0..rows.ranks()).filter(|rank| may_wait || *rank != rows.own).for_each(|rank| search(buffers, rank, failed));
-        // The answers are used only after the searches.
+        // The round's stream, on which the answers are used, waits for the searches.
         let ended = buffers.device.order(stream_of(part.round), Stream::Puts);
         link.unless_ended(ended)?;
         let [sent, received] = Messages::new(buffers, part.round, rows).exchanged();
@@ -359,9 +359,9 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as
-    /// in `put`. `wrong_reply` gets the error of an outcome that cannot be right. A rank whose device has failed sends such
-    /// outcomes, too, so this error counts only if the next record of no rank reports a failure.
+    /// Exchanges the replies of a round, if any are requested, and stores the results of the vectors. `failed` and errors: as in
+    /// `put`. `wrong_reply` gets an error if a reply has an impossible outcome. A rank whose device has failed sends impossible
+    /// outcomes, too. So this error counts only if no rank reports a failure in its next record.
     fn end(
         &mut self,
         offer: &Offer<'_>,
@@ -379,11 +379,11 @@ impl RankEngine {
             link.unless_ended(checked)?;
         }
         keep(puts.take_fresh(buffers, &mut answers.fresh), failed);
-        // This rank learns of another rank's failure from the next record.
+        // A failure of another rank is not known yet: the next record reports it.
         let collected = partition.collect(buffers, part.round, offer.search, answers.output(part.first, part.len));
         let collected = keep(collected, failed);
         let outcomes = if collected.is_some() { answers.outcomes.get(part.first..part.first + part.len) } else { None };
-        // Other ranks have sent them.
+        // Other ranks have sent the outcomes, so they are checked.
         let is_outcome = |outcome: u8| match offer.search {
             SearchMode::Find => outcome == Outcome::Seen as u8 || outcome == ABSENT,
             _ => (Outcome::New as u8..=Outcome::Full as u8).contains(&outcome),
@@ -404,13 +404,13 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Puts vectors. Makes room for rejected ones, and offers them again, as long as that helps. The references are current
-    /// afterwards.
+    /// Puts vectors. Makes room for rejected vectors, and offers them again, as long as that helps. If vectors have moved, looks
+    /// up their references again.
     pub(super) fn find_or_put(&mut self, raw: &RawTable, words: &[u32], offer: &Offer<'_>, answers: &mut Answers) -> Result<()> {
         answers.make(offer, raw.width());
         let mut records = self.rounds(raw, offer, answers)?;
         let width = raw.width();
-        // Vectors that the last attempt rejected, and keys that the last relocation moved.
+        // Numbers of the vectors that the last attempt rejected, and of the keys that the last relocation moved.
         let (mut before, mut relocated) = (u64::MAX, 0);
         while answers.total.full > 0 {
             let rejected = answers.total.full;
@@ -450,14 +450,15 @@ impl RankEngine {
         Ok(())
     }
 
-    /// Makes room on all ranks. Returns the number of keys that were moved. If a rank could not make room, stores the reason.
+    /// Makes room on all ranks. Returns the number of keys that were moved. If a rank cannot make room, stores the reason in
+    /// `answers`.
     fn maintain(&mut self, raw: &RawTable, maintenance: Maintenance, answers: &mut Answers) -> Result<u64> {
         let operation = if maintenance == Maintenance::Relocate { Operation::Relocate } else { Operation::Grow };
         let size = raw.size();
         let larger = |slots: u64, nodes: u64| Size { slots: size.slots * slots, nodes: (size.nodes * nodes).min(MAX_NODES) };
         let mut proposals = Vec::new();
         if let Maintenance::Grow { slots, nodes } = maintenance {
-            // One table that is full rejects vectors however large the others are. So none grows unless all may.
+            // A full table rejects vectors, however large the other tables are. So no table grows unless all may grow.
             let (own, values) = match raw.propose(larger(slots, nodes)) {
                 Ok(proposal) => (None, proposal.values()),
                 Err(error) => (Some(error), [0; 2]),
@@ -485,7 +486,7 @@ impl RankEngine {
         let record = self.link.record().values([moved, without_slot]).failed(own.as_ref());
         let records = self.link.exchange_records(operation, record)?;
         answers.moved = true;
-        // These keys may belong to other ranks' batches, so they are reported as an error on all ranks.
+        // Keys without a slot may belong to other ranks' batches, so they are reported as an error on all ranks.
         if records.iter().any(|record| record.head.values[1] > 0) {
             agree(&records, own.clone())?;
         }
@@ -556,7 +557,7 @@ fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
             nodes = 2;
         }
     }
-    // No table can have more, whatever another one needs.
+    // No table can have more than `MAX_CAPACITY` slots, whatever another table needs.
     let largest = records.iter().map(|record| record.head.slots).max().unwrap_or(0);
     while slots > 1 && largest.saturating_mul(slots) > MAX_CAPACITY {
         slots /= 2;
@@ -564,8 +565,8 @@ fn growth_for(records: &[Record], raw: &RawTable) -> Option<Maintenance> {
     ((slots, nodes) != (1, 1)).then_some(Maintenance::Grow { slots, nodes })
 }
 
-/// Returns what could make room for rejected vectors, if anything. Uses the rules of `RawTable::retry_rejected` for a single
-/// table.
+/// Returns the maintenance that could make room for rejected vectors, if any could. Uses the rules of `RawTable::retry_rejected`
+/// for a single table.
 fn maintenance_for_rejected(
     records: &[Record],
     raw: &RawTable,

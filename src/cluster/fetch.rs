@@ -10,14 +10,14 @@ use crate::host::zeroed;
 use crate::layout::limits::MAX_CAPACITY;
 use crate::{Error, Result};
 
-/// Flags beside the number of references in a message: they are stale, or invalid.
+/// Flags of a number of references in a record: these references are stale, or invalid.
 const STALE: u64 = 1 << 63;
 const INVALID: u64 = 1 << 62;
 
 /// Words of 8 bytes around the content of a message.
 const SEAL: usize = 4;
 
-/// A message with a header that identifies it, and a checksum at its end.
+/// Makes a message of a header that identifies it, the content, and a checksum.
 fn seal(sequence: u64, from: usize, to: usize, content: &[u64]) -> Vec<u64> {
     let mut message = vec![sequence, (from as u64) << 32 | to as u64, content.len() as u64];
     message.extend_from_slice(content);
@@ -64,7 +64,8 @@ impl RankEngine {
             sealed.iter().map(|words| region(words.as_ptr() as u64, words.len())).collect(),
             received.iter_mut().map(|words| region(words.as_mut_ptr() as u64, words.len())).collect(),
         );
-        // SAFETY: both live until the call has returned, which is after `finish`, and are not accessed before.
+        // SAFETY: `sealed` and `received` live until `exchange` has returned, which is after `finish`, and nothing accesses them
+        // before.
         unsafe { self.link.exchange(&regions, || ())? };
         let opened = received.iter().enumerate().map(|(rank, message)| match message.is_empty() {
             true if rank == me => Ok(send[rank].clone()),
@@ -96,8 +97,8 @@ impl RankEngine {
         self.link.unless_ended(now)
     }
 
-    /// Sends references to the ranks that own them. These `answer` with a fixed number of words for each reference. Returns the
-    /// words in the order of the references.
+    /// Sends references to the ranks that own them. Each owner calls `answer`, which returns `width` words for each reference.
+    /// Returns the words in the order of the references.
     fn ask(
         &mut self,
         operation: Operation,
@@ -122,7 +123,7 @@ impl RankEngine {
         let asked: Vec<usize> = records.iter().map(|record| record.rows[me] as usize).collect();
         let asked = self.exchange_words(wanted.clone(), &asked)?;
 
-        // Each rank's references separately: invalid references of another rank are that rank's error.
+        // Answer each rank's references separately: invalid references of another rank are that rank's error.
         let (mut failed, mut found, mut counts) = (None, vec![Vec::new(); ranks], vec![0; ranks]);
         for (rank, bits) in asked.iter().enumerate() {
             let places: Option<Vec<crate::Reference>> = bits.iter().map(|bits| crate::Reference::from_bits(*bits)).collect();

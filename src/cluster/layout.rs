@@ -1,15 +1,15 @@
 //! Layout of the runs of a round, and of the answers to them, in the memory of the rank that offers them.
 //!
 //! The lengths of runs are known only after the vectors have been sorted into them. So each run gets the capacity that its owner
-//! is expected to need, plus a margin. If that is too little, because many vectors are equal, all runs are laid out again with
-//! their real lengths.
+//! is expected to need, plus a margin. If the capacity of a run is too little, because many vectors are equal, all runs are laid
+//! out again with their real lengths.
 
 use super::record::Wants;
 use super::view::{message_bytes, reply_content};
 use crate::layout::rank::LINE_BYTES;
 
-/// Margin of a run beyond its expected number of rows: this part of it, plus a constant. For n distinct vectors the standard
-/// deviation is below sqrt(n), and six of those are less than the margin.
+/// Margin of a run that is expected to have n rows: n / `SPARE_PART` + `SPARE_ROWS` rows. For distinct vectors the standard
+/// deviation is below sqrt(n), and six standard deviations are less than the margin.
 const SPARE_PART: u64 = 16;
 const SPARE_ROWS: u64 = 1024;
 
@@ -78,7 +78,7 @@ mod tests {
         wants.into_iter().for_each(|(outcomes, references)| check(Wants { outcomes, references }));
     }
 
-    /// Such bounds would need it if they owned more than all hashes.
+    /// Bounds that owned more than all hashes would need this much memory.
     #[test]
     fn more_than_there_is_memory_for_is_a_panic() {
         let all = Wants { outcomes: true, references: true };

@@ -1,4 +1,4 @@
-//! The connection as the table uses it: it is in step with the other ranks, or has ended.
+//! A table's connection to the other ranks: either in step with them, or ended.
 
 use super::record::{MOST_RANKS, Operation, Record};
 use super::stats::Traffic;
@@ -8,7 +8,8 @@ use std::time::Instant;
 
 pub(super) struct Link {
     transport: Box<dyn Transport>,
-    /// First answer of the transport. Memory is laid out by these numbers, so it is not asked again.
+    /// Rank and number of ranks, as the transport gave them first. The transport is not asked again, because memory is laid out
+    /// by these numbers.
     rank: usize,
     ranks: usize,
     /// Number of records so far, equal on all ranks.
@@ -79,12 +80,12 @@ impl Link {
         self.unless_ended(records)
     }
 
-    /// Begins an exchange, runs `meanwhile`, and ends the exchange. On GPUs it ends for work that is enqueued on the streams of
-    /// the regions from then on.
+    /// Begins an exchange, runs `meanwhile`, and ends the exchange. On GPUs the exchange has then ended only for work that is
+    /// enqueued on the streams of the regions from then on.
     ///
     /// # Safety
     ///
-    /// As for [`Transport::begin`] and [`Transport::finish_enqueued`], whatever `meanwhile` does.
+    /// The contracts of [`Transport::begin`] and [`Transport::finish_enqueued`], whatever `meanwhile` does.
     pub(super) unsafe fn exchange<T>(
         &mut self,
         (send, receive): &(Vec<Region>, Vec<Region>),
@@ -93,7 +94,7 @@ impl Link {
         /// Ends the exchange even if `meanwhile` panics: the others must not copy from memory that is about to be freed.
         struct Begun<'a> {
             transport: &'a mut dyn Transport,
-            /// Not whether the thread is panicking: it may, for another reason, and exchange something in a `drop`.
+            /// `std::thread::panicking` would not do: a thread that panics for another reason may exchange something in a `drop`.
             is_over: bool,
         }
         impl Drop for Begun<'_> {

@@ -1,9 +1,9 @@
 //! Ranks that are threads of one process: messages are copied from the sender's memory to the receiver's.
 //!
 //! A message lies in the box of its sender and receiver until the receiver takes it. Records are copied into the message. The
-//! memory of an exchange is not copied into it: the receiver copies from the sender's memory, and the sender's `finish` waits
-//! until all of its messages were taken. If the sender gives up, it takes back the messages that no rank has begun to copy, and
-//! waits for the copies that are under way. That takes as long as a copy, whatever else has gone wrong.
+//! memory of an exchange is not copied into a message: the receiver copies from the sender's memory, and the sender's `finish`
+//! waits until all of its messages were taken. If the sender gives up, it takes back the messages that no rank has begun to copy,
+//! and waits for the copies that are under way. This wait takes as long as a copy, whatever else has gone wrong.
 
 use super::transport::{MemorySpace, Region, Transport, deadline};
 #[cfg(feature = "cuda")]
@@ -40,7 +40,7 @@ pub struct Local {
     receive: Option<Vec<Region>>,
     /// Time for which a waiting thread polls before it sleeps.
     awake: Duration,
-    /// Streams of the memory that this rank sends in this exchange; and, by sender, the event after the copy of its message.
+    /// Streams of the memory that this rank sends in this exchange. `copied`: by sender, the event after the copy of its message.
     #[cfg(feature = "cuda")]
     sending: Vec<SharedStream>,
     #[cfg(feature = "cuda")]
@@ -68,7 +68,7 @@ struct State {
     /// Number of messages that each rank has sent.
     sent: Vec<u64>,
     faults: Vec<Fault>,
-    /// When the first message was sent that has a fault.
+    /// Time at which the first message with a fault was sent.
     first_fault: Option<Instant>,
 }
 
@@ -119,8 +119,8 @@ pub enum FaultKind {
 /// Default time-out: longer than the time that a rank may need between two messages.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Time for which a waiting thread does not sleep. With GPUs it is longer: meanwhile the GPU works, not other threads, and the
-/// wait is often for puts.
+/// Time for which a waiting thread polls before it sleeps. With GPUs this time is longer, because the GPU does the work, so a
+/// polling thread takes no core from it, and because the wait is often for puts.
 const AWAKE: Duration = Duration::from_micros(50);
 #[cfg(feature = "cuda")]
 const AWAKE_ON_GPU: Duration = Duration::from_millis(1);
@@ -236,7 +236,7 @@ impl Local {
             let (now, deadline) = (Instant::now(), self.shared.deadline(&state, began));
             match state.take(at, now) {
                 Ok(message) => break message,
-                // All messages that it sent have been taken, and no more will come.
+                // The sender is gone, and all messages that it sent have been taken.
                 Err(_) if state.gone[from] && state.boxes[at].is_empty() => {
                     state.end(from, "is gone");
                 }
@@ -266,8 +266,8 @@ impl Local {
         used
     }
 
-    /// Waits until all memory that was sent has been copied. After the connection has ended: until no rank copies from the memory
-    /// any more, or ever will.
+    /// Waits until all memory that this rank has sent is copied. If the connection has ended, waits until no rank copies from
+    /// this memory any more, or ever will.
     fn wait_until_taken(&self) -> Result<()> {
         let began = Instant::now();
         let own = self.rank * self.shared.ranks..(self.rank + 1) * self.shared.ranks;
@@ -298,8 +298,9 @@ impl SharedState {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Time at which a wait that began at `began` is too long. If faults are injected, a wait may take 30 times as long until the
-    /// first of them, so that a slow machine does not end the connection before. Afterwards its time begins with that fault.
+    /// Time at which a wait that began at `began` is too long. If faults are injected, a wait before the first fault may take 30
+    /// times as long, so that a slow machine does not end the connection before the fault. After the first fault, a wait that
+    /// began earlier counts from the fault on.
     fn deadline(&self, state: &State, began: Instant) -> Instant {
         match state.first_fault {
             None if !state.faults.is_empty() => deadline(began, self.timeout.saturating_mul(30)),
@@ -308,8 +309,8 @@ impl SharedState {
         }
     }
 
-    /// Waits for a change, up to a given time. At first after `began` the thread only yields: waking a thread takes longer than
-    /// most messages take to arrive.
+    /// Waits for a change, for at most `time`. During the first `awake` after `began` the thread only yields, because waking a
+    /// thread takes longer than most messages take to arrive.
     fn wait<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -334,7 +335,7 @@ impl State {
         self.ended.get_or_insert_with(|| Error::Connection { rank, reason: reason.into() });
     }
 
-    /// Ends the connection with the error of a rank. If its device failed, all others learn that it was that rank.
+    /// Ends the connection with the error of a rank. If that rank's device failed, the error names the rank to all others.
     fn end_by(&mut self, rank: usize, error: &Error) {
         match error {
             Error::Connection { rank, reason } => self.end(*rank, reason),
@@ -342,7 +343,7 @@ impl State {
         }
     }
 
-    /// Returns the next message of a box, or the time at which there will be one, if that is known.
+    /// Returns the next message of a box. If no message can be taken now, the error is the time from which one can be, if known.
     fn take(&mut self, at: usize, now: Instant) -> Result<Message, Option<Instant>> {
         let messages = &mut self.boxes[at];
         if messages.len() > 1 && messages[0].behind {
@@ -372,7 +373,8 @@ impl Content {
             Self::Memory(region) => {
                 let mut bytes = vec![0; region.bytes].into_boxed_slice();
                 let to = Region { address: bytes.as_mut_ptr() as u64, bytes: bytes.len(), place: MemorySpace::Host };
-                // SAFETY: the sender's memory stays until it was taken, which happens here; `bytes` has the same length.
+                // SAFETY: the sender's memory stays until the message was taken, and it is being taken now; `bytes` has the same
+                // length.
                 let _ = unsafe { copy(region, &to) };
                 bytes
             }
@@ -394,7 +396,7 @@ impl Content {
 ///
 /// # Safety
 ///
-/// Both regions have equal lengths. Nothing else writes to either meanwhile, or reads `to`.
+/// Both regions have equal lengths. Meanwhile nothing else writes to either region, or reads `to`.
 unsafe fn copy(from: &Region, to: &Region) -> Result<()> {
     debug_assert!(from.bytes == to.bytes);
     match (&from.place, &to.place) {
@@ -446,7 +448,7 @@ impl Transport for Local {
         {
             self.sending = streams_of(send);
             for stream in self.sending.iter().chain(&streams_of(receive)) {
-                // The receiver copies on a stream of its own.
+                // Wait for the work on the stream, because the receiver copies on a stream of its own.
                 self.awake = AWAKE_ON_GPU;
                 crate::backend::cuda::wait_for(stream)?;
             }
@@ -470,14 +472,15 @@ impl Transport for Local {
 }
 
 impl Local {
-    /// Copies the messages to this rank. Then waits until its own messages are copied, or until all copies are enqueued.
+    /// Copies the messages to this rank. Then waits for the other ranks: until they have copied this rank's messages or, if
+    /// `waits` is false, until they have enqueued these copies.
     fn end_exchange(&mut self, waits: bool) -> Result<()> {
         let receive = self.receive.take().expect("an exchange was begun");
         let _ = waits; // copies within the host's memory are not enqueued
         #[cfg(feature = "cuda")]
         for (from, to) in receive.iter().enumerate().filter(|(_, to)| !waits && to.bytes > 0) {
             if let (MemorySpace::Gpu(crate::backend::GpuStream(stream)), None) = (&to.place, &self.copied[from]) {
-                // Without an event, the copy is waited for.
+                // If there is no event, the copy below is not only enqueued, but waited for.
                 self.copied[from] = crate::backend::cuda::new_event(stream).ok().map(Arc::new);
             }
         }
@@ -492,7 +495,7 @@ impl Local {
                             (&source.place, &to.place)
                     {
                         reach(source, to);
-                        // SAFETY: as below; and the sender's memory stays until its stream has passed `copied` (`order_copies`).
+                        // SAFETY: as below; and the sender's memory stays until its stream has passed `copied` (`end_copies`).
                         unsafe { crate::backend::cuda::enqueue_copy(source.address, to.address, to.bytes, stream, copied)? };
                         self.shared.lock().enqueued[from].push(copied.clone());
                         return Ok(());
@@ -500,14 +503,14 @@ impl Local {
                     let source = match content {
                         content if content.len() != to.bytes => return Err(unexpected(from, self.rank, content, to.bytes)),
                         Content::Memory(region) => region.clone(),
-                        // A record where memory is expected: a fault made it.
+                        // A fault has turned the memory into a record (`with_half_zeros`).
                         Content::Record(bytes) => {
                             Region { address: bytes.as_ptr() as u64, bytes: bytes.len(), place: MemorySpace::Host }
                         }
                     };
-                    // SAFETY: both have the same length. The sender's memory stays until this has returned (`wait_until_taken`).
-                    // The receiver's memory is used by this rank alone until `finish` has returned (both by the contract of
-                    // `begin`).
+                    // SAFETY: both have the same length. The sender's memory stays until this closure has returned
+                    // (`wait_until_taken`). Only this rank uses the receiver's memory until `finish` has returned (both by the
+                    // contract of `begin`).
                     unsafe { copy(&source, to) }
                 })?;
             }
@@ -521,7 +524,7 @@ impl Local {
         done
     }
 
-    /// If this rank has failed, ends the connection with its error.
+    /// If `done` is an error, ends the connection with it.
     fn end_if_failed(&self, done: &Result<()>) {
         if let Err(error) = done {
             self.shared.lock().end_by(self.rank, error);
@@ -529,12 +532,13 @@ impl Local {
         }
     }
 
-    /// Makes the streams of the memory that this rank has sent wait for the copies that are enqueued from it. If that fails, if
-    /// an earlier step failed, or if requested, waits here for all copies, so that nothing is under way after an error.
+    /// Other ranks have enqueued copies from memory that this rank sent. Makes the streams of that memory wait for these copies.
+    /// If that fails, if an earlier step failed, or if `waits`, waits until all copies from and to this rank have ended, so that
+    /// no copy is in progress after an error.
     #[cfg(feature = "cuda")]
     fn end_copies(&self, receive: &[Region], waits: bool, done: Result<()>) -> Result<()> {
         use crate::backend::cuda::{make_stream_wait, wait_for, wait_for_event};
-        // Kept until the end, because a wait must include all of them.
+        // `copies` are kept until the end, because a wait must include all of them.
         let copies = std::mem::take(&mut self.shared.lock().enqueued[self.rank]);
         let mut done = done;
         if !waits && done.is_ok() {

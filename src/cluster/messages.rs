@@ -1,4 +1,5 @@
-//! Messages of a round: runs to their owners, and replies to the ranks that sent the runs. Each begins and ends with a stamp.
+//! Messages of a round: runs to their owners, and replies to the ranks that sent the runs. Each message begins and ends with a
+//! stamp.
 
 use super::buffers::{Buffers, stream_of};
 use super::layout::starts;
@@ -27,7 +28,7 @@ enum Direction {
     In,
 }
 
-/// Lengths and offsets of all messages of a kind in one direction, by the other rank.
+/// Lengths and offsets of all messages of one kind in one direction, indexed by the other rank.
 struct Places<'a> {
     kind: MessageKind,
     way: Direction,
@@ -41,7 +42,7 @@ fn run_bytes(width: usize, rows: u64) -> u64 {
     message_bytes((4 * width as u64).checked_mul(rows).expect("`check_rows` has bounded the rows"))
 }
 
-/// Stamps of the runs that are being sorted, whose lengths are not known yet: `rows` is their capacity.
+/// Stamps of the runs that are being sorted. `rows` is the capacity of a run, because its length is not known yet.
 pub(super) fn run_stamps(buffers: &Buffers, round: usize) -> Vec<Stamp> {
     let memory = buffers.of(round);
     let (layout, sender) = (&memory.layout, memory.sender);
@@ -194,9 +195,9 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// Returns an error unless the runs that came are the expected ones. Stamps the replies to them. On a GPU, if no replies are
-/// wanted, the check is enqueued: puts of other ranks' runs do nothing if it finds a wrong message, whose number it writes to
-/// device memory at `wrong`.
+/// Returns an error unless the received runs are the expected ones. Stamps the replies to these runs. On a GPU, if no replies are
+/// wanted, the check is only enqueued. If it then finds a wrong message, it writes the message's number to device memory at
+/// `wrong`, and puts of other ranks' runs do nothing.
 pub(super) fn check_runs(buffers: &mut Buffers, round: usize, rows: &Rows, wrong: u64) -> Result<()> {
     let messages = Messages::new(buffers, round, rows);
     if !buffers.is_gpu() || rows.are_answered() {
@@ -216,13 +217,13 @@ pub(super) fn check_runs(buffers: &mut Buffers, round: usize, rows: &Rows, wrong
     unsafe { device.stamps(stream, Kernel::CheckStamps, &view) }
 }
 
-/// Returns an error unless the replies that came are the expected ones.
+/// Returns an error unless the received replies are the expected ones.
 pub(super) fn check_replies(buffers: &mut Buffers, round: usize, rows: &Rows) -> Result<()> {
     check(buffers, round, rows, MessageKind::Reply, &[])
 }
 
-/// Returns an error unless each message that came is the expected one. Writes the stamps `own`, of messages that this rank sends,
-/// by the same copy.
+/// Returns an error unless each received message is the expected one. Writes the stamps `own` to messages that this rank sends;
+/// one copy brings both kinds of stamps to the device.
 fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: MessageKind, own: &[Stamp]) -> Result<()> {
     let stream = stream_of(round);
     let messages = Messages::new(buffers, round, rows);
@@ -237,7 +238,8 @@ fn check(buffers: &mut Buffers, round: usize, rows: &Rows, kind: MessageKind, ow
     let due = StampView { stamps: wrong + 8, count: stamps.len() as u64, wrong, ..StampView::default() };
     let own_at = due.stamps + size_of_val(&stamps[..]) as u64;
     let own = StampView { stamps: own_at, count: own.len() as u64, ..StampView::default() };
-    // SAFETY: each message is within its memory: as many bytes as its stamp says from `at` on, at least a line and a trailer.
+    // SAFETY: each message is within its memory. From `at` on it has as many bytes as its stamp says, at least a line and a
+    // trailer.
     unsafe {
         device.stamps(stream, Kernel::CheckStamps, &due)?;
         if own.count > 0 {

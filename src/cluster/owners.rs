@@ -19,8 +19,8 @@ pub(super) fn seeds(seed: u64, width: usize) -> Vec<SeedPair> {
     (0..=width).map(|_| SeedPair::new(random.next_u64(), random.next_u64())).collect()
 }
 
-/// Draws a number for these seeds: from the system's entropy, or derived from the seed of a table, but different from the table's
-/// own.
+/// Draws a number for [`seeds`]: from the system's entropy or, if the seed of a table is given, from that seed. The number then
+/// differs from the table's seed.
 pub(super) fn draw(seed_of_table: Option<u64>) -> u64 {
     match seed_of_table {
         // Any bijection other than the identity: the table draws from `seed` itself.
@@ -35,7 +35,7 @@ pub(super) fn bounds(weights: &[u64]) -> Vec<u64> {
     let mut before = 0u128;
     let mut bounds = Vec::with_capacity(weights.len());
     for weight in weights {
-        // The sum of the slots of some thousands of ranks is less than 2^64, and less than the total.
+        // The slots of some thousands of ranks are fewer than 2^64, and `before` is less than `total`. So nothing overflows.
         bounds.push(((before << 64) / total) as u64);
         before += u128::from(*weight);
     }

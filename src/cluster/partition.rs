@@ -23,9 +23,9 @@ pub(super) struct Partition {
     bounds_there: Memory,
     /// Hash set of the vectors of a round, which finds equal ones; `None` without deduplication.
     filter: Option<Memory>,
-    /// Vectors of a round from host memory; `None` on the host. Free again once the round is sorted.
+    /// Device memory for the vectors of a round from host memory; `None` on the host. Free again once the round is sorted.
     vectors: Option<Memory>,
-    /// Outcomes, references and owners of a round for the host; `None` on the host.
+    /// Device memory for outcomes, references and owners of a round that go to the host; `None` on the host.
     results: Option<[Memory; 3]>,
     asked: Asked,
 }
@@ -104,8 +104,8 @@ impl Partition {
         }
     }
 
-    /// Begins a round: copies its vectors, at most `buffers.most`, to the runs of their owners. The round before in the same
-    /// buffers has ended, or its end is enqueued.
+    /// Begins a round: copies its vectors, at most `buffers.most`, to the runs of their owners. The previous round in the same
+    /// buffers must have ended, or its end must be enqueued.
     pub(super) fn sort(&mut self, buffers: &mut Buffers, round: usize, input: Input<'_>, sender: Sender) -> Result<()> {
         let (count, stream) = (input.count(buffers.width), stream_of(round));
         assert!(count <= buffers.most);
@@ -127,10 +127,11 @@ impl Partition {
         if let Some(filter) = &mut self.filter {
             let slots = (2 * count as u64).next_power_of_two();
             device.fill(stream, filter, 4 * slots, 0xFF)?;
-            // No other kernel gets the filter, which all rounds share: that of the next one is filled while a round ends.
+            // All rounds share the filter, and the next round fills it while a round ends. So no other kernel gets the filter.
             let slots = filter.address;
             let view = PartitionView { slots, ..self.view(buffers, round) };
-            // SAFETY: as in `scatter`; there is twice as much filter as vectors, all of it empty, and the round before is sorted.
+            // SAFETY: as in `scatter`; the filter has at least two slots for each vector, all empty, and the previous round is
+            // sorted.
             unsafe { buffers.device.partition(stream, Kernel::Claim, &view)? };
         }
         let capacity = Self::capacity(buffers, round);
@@ -160,7 +161,8 @@ impl Partition {
         let counters = memory.counters.address;
         let view = self.view(buffers, round);
         // SAFETY:
-        // - the vectors are `count` rows, and stay until the stream has passed this: `RankEngine` keeps them borrowed, and waits;
+        // - the vectors are `count` rows, and stay until the stream has passed this kernel: `RankEngine` keeps them borrowed, and
+        //   waits;
         // - all memory is as large as the view says, in which `count` is at most `most` (`new`, `Buffers::new`, and the assertion
         //   in `sort`); the runs have space for as many rows as the capacities say (the assertion in `Layout::of`).
         unsafe { buffers.device.partition(stream, Kernel::Scatter, &view)? };
@@ -169,13 +171,13 @@ impl Partition {
         }
         let view =
             StampView { stamps: counters + stamps_at, count: stamps.len() as u64, cursors: counters, ..StampView::default() };
-        // SAFETY: a run of at most as many rows as its stamp says is within its memory, with a line before them and a trailer
-        // behind; longer ones are not stamped. The stream orders this after the counting.
+        // SAFETY: a run of at most as many rows as its stamp says is within its memory, with a line before its rows and a trailer
+        // behind them. Longer runs are not stamped. The stream orders this kernel after the counting.
         unsafe { buffers.device.stamps(stream, Kernel::WriteStamps, &view) }
     }
 
-    /// Returns the number of rows of each run of a round, which is sorted then. Runs that have more rows than expected are laid
-    /// out again by their lengths.
+    /// Waits until a round is sorted, and returns the number of rows of each run. If a run has more rows than expected, lays out
+    /// all runs again by their lengths.
     pub(super) fn rows(&mut self, buffers: &mut Buffers, round: usize) -> Result<Vec<u64>> {
         let memory = buffers.of(round);
         if memory.count == 0 {
@@ -199,8 +201,8 @@ impl Partition {
         Ok(cursors.into_iter().step_by(CURSOR_STEP as usize).collect())
     }
 
-    /// Ends a round: writes the results of its vectors that are asked for. Returns two counts of the vectors that others
-    /// represent: hits (put: new; found: stored) and rejected ones.
+    /// Ends a round: writes the requested results of its vectors. Returns two counts of the vectors that were not sent because an
+    /// equal vector represented them: hits (put: new; find: stored) and rejected ones.
     pub(super) fn collect(
         &mut self,
         buffers: &Buffers,
@@ -228,8 +230,8 @@ impl Partition {
         let view = PartitionView { outcomes, references, owners, ..self.view(buffers, round) };
         let kernel = if search == SearchMode::Find { Kernel::GatherFound } else { Kernel::GatherPut };
         // SAFETY: as in `scatter`, except that vectors are not read. The replies have a row for each place (`check_replies`). The
-        // results have an element for each vector: they are slices of the caller, which stay borrowed until `RankEngine` has
-        // waited, or buffers.
+        // results have an element for each vector: they are buffers, or slices of the caller that stay borrowed until
+        // `RankEngine` has waited.
         unsafe { device.partition(stream, kernel, &view)? };
         if let (Output::Host { outcomes, references, owners }, Some([of_outcomes, of_places, of_ranks])) = (output, &self.results)
         {

@@ -1,4 +1,4 @@
-//! Plan of a round: the part of a batch that it has, the number of rows from each rank to each, the answers that are requested,
+//! Plan of a round: the part of a batch that it sends, the number of rows from each rank to each, the answers that are requested,
 //! and the memory of vectors and results.
 
 use super::record::Wants;
@@ -113,16 +113,16 @@ pub(super) struct RoundPart {
     pub round: usize,
     /// Position of the first vector in the batch.
     pub first: usize,
-    /// Vectors of the part.
+    /// Number of vectors of the part.
     pub len: usize,
-    /// Vectors of the batch.
+    /// Number of vectors of the batch.
     pub end: usize,
 }
 
 /// Smallest number of parts of a batch that has enough vectors for them: one part is sorted and sent while another is put.
 const PARTS: usize = 4;
 
-/// Smallest number of vectors of a part, if a batch has several only because of [`PARTS`].
+/// Smallest number of vectors of a part, if a batch is divided only because of [`PARTS`].
 const PART: usize = 1 << 22;
 
 impl RoundPart {

@@ -16,7 +16,7 @@ pub(super) struct Puts {
     /// In device memory: the counts of each rank's rows in this operation, then the number of a wrong message if checks of runs
     /// are enqueued.
     answered: Memory,
-    /// If references of new vectors are wanted: rank whose rows were put last. The next references follow its own.
+    /// Rank whose rows were put last, if references of new vectors are wanted. The next references follow this rank's.
     last_put: Option<usize>,
     /// References of vectors that are new here, for the host; `None` until the host asks for them.
     fresh_memory: Option<Memory>,
@@ -47,8 +47,8 @@ impl Puts {
         self.answered.address + (buffers.ranks * size_of::<Counts>()) as u64
     }
 
-    /// Searches for the rows of a rank's run, or puts them, and makes the answers that are wanted. On the host, the references of
-    /// new vectors are added to `fresh`. On a GPU the search is enqueued. `is_last`: no other round is sorted meanwhile.
+    /// Searches for the rows of a rank's run, or puts them, and writes the requested answers. On the host, the references of new
+    /// vectors are added to `fresh`. On a GPU the search is enqueued. `is_last`: no other round is sorted meanwhile.
     pub(super) fn search(
         &mut self,
         buffers: &Buffers,
@@ -73,7 +73,7 @@ impl Puts {
         };
         let counts_of = |rank: usize| rank as u64 * size_of::<Counts>() as u64;
         if new_references != 0 {
-            // Behind the references of the run before.
+            // The references of this run follow those of the previous run: copy its counter.
             if let Some(last) = self.last_put.filter(|last| *last != rank) {
                 let [from, to] = [last, rank].map(|rank| counts_of(rank) + NEW_REFERENCES_AT);
                 buffers.device.copy_number(Stream::Puts, &mut self.answered, from, to)?;
@@ -94,10 +94,10 @@ impl Puts {
         let launch = Launch { waves, refused, ..Launch::default() };
         // SAFETY: `Messages::run_of` has checked that the rows and their answers are within the memory of the round, and they are
         // aligned to lines. This rank alone uses that memory: an exchange that may be under way writes to and reads other
-        // messages. The stream comes after that of the round. It all stays until the stream has passed the kernel, as memory that
-        // is freed waits for that, and `RankEngine` for the caller's.
+        // messages. `Stream::Puts` waits for the stream of the round. All memory stays until the stream has passed the kernel:
+        // memory that is freed waits for that, and `RankEngine` waits before the caller's memory is released.
         unsafe { raw.enqueue_once((&*buffers.device, Stream::Puts), search, &batch, launch)? };
-        // On the host, the search is over. The next round may begin before this one ends.
+        // On the host the search is over. The references are taken now, because the next round may begin before this one ends.
         if buffers.is_gpu() { Ok(()) } else { self.take_fresh(buffers, fresh) }
     }
 
@@ -105,7 +105,7 @@ impl Puts {
     /// references of new vectors if they are wanted in device memory, and an error if a message was a wrong one.
     pub(super) fn answered(&mut self, buffers: &Buffers) -> Result<(Vec<Answered>, u64, Option<Error>)> {
         let mut words = vec![0u64; buffers.ranks * size_of::<Counts>() / 8 + 1];
-        // Most work under way is over when this is read, so there is one wait instead of one for each stream.
+        // Most work is over when this has been read, so there is one wait instead of one for each stream.
         let read = buffers.device.read(Stream::Puts, &self.answered, 0, &mut words);
         buffers.device.synchronize()?;
         read?;
@@ -116,8 +116,8 @@ impl Puts {
         Ok((counts.iter().map(|counts| [counts.hits, counts.full, counts.full_nodes]).collect(), fresh, wrong))
     }
 
-    /// Adds the references of vectors that the round has stored to `fresh`, if they are wanted there. All
-    /// puts of the round were begun, and none of another round whose references are not taken yet.
+    /// If the host wants references of new vectors, adds those that the round has stored to `fresh`. All puts of the round must
+    /// have begun, and no put of another round whose references are not taken yet.
     pub(super) fn take_fresh(&mut self, buffers: &Buffers, fresh: &mut Vec<u64>) -> Result<()> {
         if let (Some(last), Some(memory), Fresh::Host) = (self.last_put, &self.fresh_memory, self.fresh) {
             let at = last as u64 * size_of::<Counts>() as u64 + NEW_REFERENCES_AT;

@@ -57,10 +57,10 @@ impl Operation {
     }
 }
 
-/// Ranks that a cluster can have.
+/// Maximum number of ranks of a cluster.
 pub(super) const MOST_RANKS: u64 = 1 << 20;
 
-/// Numbers that a record can carry.
+/// Number of further numbers that a record can carry.
 pub(super) const NUMBERS: usize = 16;
 
 /// Head of a record. Its length does not depend on the number of ranks.
@@ -71,7 +71,7 @@ pub(super) struct Head {
     sequence: u64,
     operation: u32,
     rank: u32,
-    /// Not 0 if the rank has failed; `text` then has its message.
+    /// Not 0 if the rank has failed; `text` then has the error's message.
     failed: u32,
     pub flags: u32,
     /// Vectors stored in the rank's table.
@@ -79,8 +79,8 @@ pub(super) struct Head {
     pub slots: u64,
     pub nodes: u64,
     pub node_slots: u64,
-    /// Vectors of the rank's batch so far. Then, among those that others represented: hits (put: new; find: stored), and rejected
-    /// ones.
+    /// Vectors of the rank's batch so far. The next two fields count vectors of the batch that an equal vector represented: hits
+    /// (put: new; find: stored), and rejected ones.
     pub offered: u64,
     pub copies_hit: u64,
     pub copies_full: u64,
@@ -102,15 +102,15 @@ pub(super) struct Wants {
     pub references: bool,
 }
 
-/// Bits of `flags`: the requested results; whether the rank has vectors for another round; whether no round may begin before the
-/// one before it has ended.
+/// Bits of `flags`: the requested results; whether the rank has vectors for another round; whether a round may begin only after
+/// the previous round has ended.
 const OUTCOMES: u32 = 1;
 const REFERENCES: u32 = 2;
 const MORE: u32 = 4;
 const IN_TURN: u32 = 8;
 const FLAGS: u32 = OUTCOMES | REFERENCES | MORE | IN_TURN;
 
-/// Results of another rank's rows in a rank's table: hits, rejected rows, and rows rejected because a node was missing.
+/// Counts of one rank's rows in another rank's table: hits, rejected rows, and rows rejected because a node was missing.
 pub(super) type Answered = [u64; 3];
 
 /// One rank's record.
@@ -169,7 +169,7 @@ impl Record {
         (self.head.failed != 0).then(|| text.trim_end_matches('\0').to_string())
     }
 
-    /// Converts to bytes, of a length that is equal for all ranks.
+    /// Converts to bytes. All ranks' records have the same length.
     pub(super) fn into_bytes(self, operation: Operation, sequence: u64, rank: usize) -> Vec<u8> {
         let mut head = self.head;
         (head.magic, head.sequence, head.operation, head.rank) = (MAGIC, sequence, operation as u32, rank as u32);
@@ -201,7 +201,7 @@ impl Record {
             let reason = format!("is out of step: it is in its operation {other}, and this rank in {own}");
             return Err(Error::Connection { rank, reason });
         }
-        // Places of answers are laid out for these requests.
+        // Answers are laid out for the requests that these flags describe.
         if head.flags & !FLAGS != 0 || head.flags & (OUTCOMES | REFERENCES) == REFERENCES {
             return Err(wrong(rank, format!("no operation has the flags {:#x}", head.flags)));
         }
@@ -215,7 +215,7 @@ pub(super) fn wrong(rank: usize, why: impl std::fmt::Display) -> Error {
     Error::Connection { rank, reason: format!("has sent a record that cannot be right: {why}") }
 }
 
-/// Returns an error unless each of these numbers is at most `most`: that many `what`.
+/// Returns an error unless the number `of` each record is at most `most`. For the message, `what` says what the number counts.
 pub(super) fn check_most(records: &[Record], what: &str, most: u64, of: impl Fn(&Record) -> u64) -> Result<()> {
     match records.iter().map(of).enumerate().find(|(_, number)| *number > most) {
         None => Ok(()),
@@ -223,18 +223,18 @@ pub(super) fn check_most(records: &[Record], what: &str, most: u64, of: impl Fn(
     }
 }
 
-/// Returns an error unless each rank announces at most `most` rows, the size of a round. The memory of a round has room for as
-/// many from each rank. Other numbers of rows must not get into [`Rows`](super::plan::Rows).
+/// Returns an error unless each rank announces at most `most` rows, the size of a round. The memory of a round has room for
+/// `most` rows from each rank. Larger numbers must not get into [`Rows`](super::plan::Rows).
 pub(super) fn check_rows(records: &[Record], most: u64) -> Result<()> {
     let rows_of = |record: &Record| record.rows.iter().fold(0, |sum: u64, rows| sum.saturating_add(*rows));
     check_most(records, "rows in a round", most, rows_of)
 }
 
-/// Returns an error unless the numbers of all ranks' tables are those of tables, so that their sums and products do not overflow.
+/// Returns an error unless the sizes in all records are possible for a table, so that their sums and products do not overflow.
 pub(super) fn check_sizes(records: &[Record]) -> Result<()> {
     check_most(records, "vectors stored", MAX_CAPACITY, |record| record.head.stored)?;
     check_most(records, "slots", MAX_CAPACITY, |record| record.head.slots)?;
-    // Or the numbers that an indexed table has given, whose counter may exceed that of its rows.
+    // In an indexed table this is the count of numbers that it has assigned, which may exceed its number of rows.
     check_most(records, "nodes", 4 * MAX_CAPACITY, |record| record.head.nodes)?;
     check_most(records, "slots of nodes", MAX_NODES, |record| record.head.node_slots)?;
     match records.iter().position(|record| record.head.slots == 0) {

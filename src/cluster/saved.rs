@@ -6,8 +6,7 @@
 //! table  as src/docs/files.md describes it
 //! ```
 //!
-//! The author of a head that was made to mislead has computed its checksum, too. So each field is checked that memory safety or
-//! the end of a loop depends on:
+//! A forged head may have the right checksum. So each field is checked on which memory safety or the end of a loop depends:
 //!
 //! | field | what relies on it | what checks it |
 //! |---|---|---|
@@ -37,10 +36,10 @@ use std::io::{ErrorKind, Read, Write};
 const MAGIC: u64 = u64::from_le_bytes(*b"wpranks\0");
 const VERSION: u64 = 1;
 
-/// Words before the bounds.
+/// Number of 8-byte words before the bounds in a head.
 const FIXED: usize = 8;
 
-/// Properties that the parts of one save have in common. Only the rank differs.
+/// Head of a rank's part. The heads of one save differ only in the rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Head {
     rank: u64,
@@ -115,13 +114,13 @@ fn read_all(from: &mut impl Read, bytes: &mut [u8], at: u64, needed: u64) -> Res
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// Writes this rank's part of the set to its own writer, as [`warpset::Table::save`](crate::Table::save) writes a table.
-    /// Collective. [`Builder::load`] makes one set of all parts of one save again.
+    /// [`Builder::load`] joins all parts of one save to a set again. Collective.
     ///
     /// # Errors
     ///
-    /// As for [`warpset::Table::save`](crate::Table::save) on the rank concerned, [`Error::Rank`] on the others. Then the parts
-    /// that were written do not make a set. After [`Error::SelfDeadlock`] on a rank no rank has written anything.
-    /// [`Error::Connection`].
+    /// The errors of [`warpset::Table::save`](crate::Table::save) on the rank that has met them, and [`Error::Rank`] on the
+    /// others. Then the parts that were written do not make a set. After [`Error::SelfDeadlock`] on a rank no rank has written
+    /// anything. [`Error::Connection`].
     pub fn save(&mut self, mut to: impl Write) -> Result<()> {
         // No rank writes anything if the calling thread of any rank holds its table.
         let held = self.local.raw.check_not_held("save").err();
@@ -141,9 +140,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As for [`warpset::Table::loaded_references`](crate::Table::loaded_references), for all references that this rank passes;
-    /// the other ranks get their results. [`InvalidReferences`](Error::InvalidReferences) if a reference names a rank that does
-    /// not exist, and then [`Error::Rank`] on the others. [`Error::Connection`].
+    /// The errors of [`warpset::Table::loaded_references`](crate::Table::loaded_references), for all references that this rank
+    /// passes; the other ranks get their results. [`InvalidReferences`](Error::InvalidReferences) if a reference names a rank
+    /// that does not exist, and then [`Error::Rank`] on the others. [`Error::Connection`].
     pub fn loaded_references(&mut self, saved: &[Reference]) -> Result<Vec<Reference>> {
         self.engine.loaded_references(&self.local.raw, saved)
     }
@@ -158,9 +157,9 @@ impl<K: Key, S: Storage> Builder<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::File`], [`Error::Io`] and the errors of [`warpset::Table::load`](crate::Table::load) on the rank concerned, and
-    /// [`Error::Rank`] on the others. [`Error::RanksDiffer`] if parts belong to other ranks, to another number of ranks, or to
-    /// different saves. [`Error::Connection`]. Then no rank has a table.
+    /// [`Error::File`], [`Error::Io`] and the errors of [`warpset::Table::load`](crate::Table::load) on the rank that has met
+    /// them, and [`Error::Rank`] on the others. [`Error::RanksDiffer`] if parts belong to other ranks, to another number of
+    /// ranks, or to different saves. [`Error::Connection`]. After an error no rank has a table.
     pub fn load(self, device: &Device, transport: impl Transport + 'static, mut from: impl Read) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport))?;
         let (rank, ranks) = (link.rank(), link.ranks());
@@ -207,7 +206,7 @@ impl<K: Key, S: Storage> Builder<K, S> {
         let records = link.exchange_records(Operation::Load, record)?;
         agree(&records, loaded.as_ref().err().cloned())?;
         let configs: Vec<Config> = records.iter().map(Config::of).collect();
-        // The number of slots may differ between devices.
+        // The number of slots may differ between devices, so it is not compared.
         config.check(&configs, false)?;
         let round = configs.iter().map(|config| config.round).min().unwrap_or(1);
         let owners = Owners { seed: head.seed, bounds: head.bounds.clone(), hash_mask: head.hash_mask };

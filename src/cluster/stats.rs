@@ -12,7 +12,7 @@ pub struct Stats {
     pub ranks: Vec<RankStats>,
 }
 
-/// One rank's table.
+/// Statistics of one rank's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -83,8 +83,8 @@ pub struct Traffic {
     pub rounds: u64,
     /// Vectors that this rank has offered or looked for.
     pub offered: u64,
-    /// Number of these that were sent to another rank: vectors that this rank does not own and, with deduplication, that do not
-    /// equal another one of the round.
+    /// Number of the offered vectors that were sent to another rank: vectors that this rank does not own. With deduplication,
+    /// only one of several equal vectors of a round is sent.
     pub sent: u64,
     /// Bytes of runs and replies to other ranks, including stamps and padding.
     pub bytes_sent: u64,

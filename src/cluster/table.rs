@@ -19,7 +19,7 @@ use std::fmt;
 /// Operations with `&mut self` are collective: every rank calls the same ones, in the same order, and a call waits for the other
 /// ranks to make theirs. Errors that concern all ranks are returned on all. Batches differ between ranks, and may be empty.
 ///
-/// `K` and `S` are those of [`warpset::Table`](crate::Table).
+/// `K` and `S` mean the same as in [`warpset::Table`](crate::Table).
 pub struct Table<K: Key, S> {
     pub(super) engine: RankEngine,
     pub(super) config: Config,
@@ -54,13 +54,13 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.local
     }
 
-    /// Makes one set of the ranks' tables again, on another connection, after the last one has ended. Each rank must have the
-    /// number that it had. Collective on the new connection.
+    /// Joins the ranks' tables to one set again, on a new connection, after the last one has ended. Each rank must have the
+    /// number that it had before. Collective on the new connection.
     ///
     /// # Errors
     ///
-    /// [`Error::RanksDiffer`] if the ranks are not those of one cluster, or have other numbers; [`Error::Connection`]. Then the
-    /// tables are not connected.
+    /// [`Error::RanksDiffer`] if the ranks are not those of one cluster, or if their numbers have changed; [`Error::Connection`].
+    /// After an error the tables are not connected.
     pub fn reconnect(&mut self, transport: impl Transport + 'static) -> Result<()> {
         let mut link = Link::new(Box::new(transport))?;
         for (what, own, other) in [("ranks", self.ranks(), link.ranks()), ("the number of this rank", self.rank(), link.rank())] {
@@ -82,10 +82,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`], [`Error::KeyTooLarge`] on the rank whose batch it is, and [`Error::Rank`] on the others, before
-    /// anything is put. [`Error::Rank`] also if a rank's device has failed: then parts of any rank's batch may be stored. The
-    /// same holds after [`Error::Connection`]. A full table is not an error but an outcome; [`Batch::complete`] turns it into an
-    /// error.
+    /// [`Error::LengthMismatch`] or [`Error::KeyTooLarge`] on the rank that passed the faulty batch, and [`Error::Rank`] on the
+    /// others, before anything is put. [`Error::Rank`] also if a rank's device has failed: then parts of any rank's batch may be
+    /// stored. The same holds after [`Error::Connection`]. A full table is not an error but an outcome; [`Batch::complete`] turns
+    /// it into an error.
     pub fn find_or_put_many(&mut self, vectors: &[K::Element]) -> Result<Batch> {
         self.find_or_put_many_with(vectors, Request::default())
     }
@@ -95,7 +95,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_many`](Self::find_or_put_many).
+    /// The errors of [`find_or_put_many`](Self::find_or_put_many).
     pub fn find_or_put_many_with(&mut self, vectors: &[K::Element], request: Request) -> Result<Batch> {
         let (vectors, raw) = (words(vectors), &self.local.raw);
         let fresh = if request.stored_here { Fresh::Host } else { Fresh::Unwanted };
@@ -123,7 +123,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_many`](Self::find_or_put_many); nothing is changed.
+    /// The errors of [`find_or_put_many`](Self::find_or_put_many); nothing is changed.
     pub fn contains_many(&mut self, vectors: &[K::Element]) -> Result<Vec<bool>> {
         let answers = self.find(Operation::Contains, vectors, false)?;
         Ok(answers.outcomes.into_iter().map(|outcome| outcome == Outcome::Seen as u8).collect())
@@ -133,7 +133,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`contains_many`](Self::contains_many).
+    /// The errors of [`contains_many`](Self::contains_many).
     pub fn locate_many(&mut self, vectors: &[K::Element]) -> Result<Vec<Option<Reference>>> {
         let answers = self.find(Operation::Locate, vectors, true)?;
         Ok(places(&answers.references, &answers.owners))
@@ -148,7 +148,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(answers)
     }
 
-    /// The vectors at these references, one after another, on any ranks. Collective.
+    /// Returns the vectors at these references, on any ranks, one after another. Collective.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len).
+    /// The errors of [`len`](Self::len).
     pub fn is_empty(&mut self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -181,7 +181,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len).
+    /// The errors of [`len`](Self::len).
     pub fn stats(&mut self) -> Result<Stats> {
         let own = self
             .local
@@ -207,10 +207,10 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`len`](Self::len). After an error some ranks' tables may be empty, and others not. After [`Error::SelfDeadlock`] on a
-    /// rank, none has been cleared.
+    /// The errors of [`len`](Self::len). After an error some ranks' tables may be empty, and others not. After
+    /// [`Error::SelfDeadlock`] on a rank, no table has been cleared.
     pub fn clear(&mut self) -> Result<()> {
-        // All ranks are here: none clears its table while another does something else, or cannot clear its own.
+        // All ranks agree first: no rank clears its table while another rank does something else, or cannot clear its own.
         self.engine.agree(Operation::Clear, self.local.raw.check_not_held("clear"))?;
         self.engine.agree(Operation::Clear, self.local.raw.clear()).map(drop)
     }
@@ -220,8 +220,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As for [`warpset::Table::reserve_total`](crate::Table::reserve_total) on the rank concerned, and [`Error::Rank`] on the
-    /// others. Then some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, none has grown.
+    /// The errors of [`warpset::Table::reserve_total`](crate::Table::reserve_total) on the rank that has met them, and
+    /// [`Error::Rank`] on the others. Then some tables have grown, and others not. After [`Error::SelfDeadlock`] on a rank, no
+    /// table has grown.
     pub fn reserve_total(&mut self, slots: u64) -> Result<()> {
         let needs_none = self.local.slots() >= slots;
         let ready = if needs_none { Ok(()) } else { self.local.raw.check_not_held("reserve_total") };
@@ -229,8 +230,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.engine.agree(Operation::Reserve, self.local.raw.reserve("reserve_total", slots)).map(drop)
     }
 
-    /// Sums, over all ranks, of the numbers that each passes, at most 16. Searches use it to agree between batches. Wraps around
-    /// on overflow. Collective.
+    /// Returns the sums, over all ranks, of the numbers that each rank passes (at most 16), wrapped around on overflow. Searches
+    /// use these sums to agree between batches. Collective.
     ///
     /// # Errors
     ///
@@ -240,7 +241,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(sums(&self.exchange_numbers(Operation::Sum, Ok(own))?))
     }
 
-    /// Numbers of all ranks, by rank: of slots, vectors, nodes or bytes, whose sums over all ranks do not overflow.
+    /// Returns numbers of slots, vectors, nodes or bytes of all ranks, by rank. Numbers whose sum over all ranks could overflow
+    /// are an error.
     fn gather<const N: usize>(&mut self, operation: Operation, own: Result<[u64; N]>) -> Result<Vec<[u64; N]>> {
         let records = self.exchange_numbers(operation, own)?;
         let most = u64::MAX / self.ranks() as u64;

@@ -1,4 +1,4 @@
-//! Tests of what no host batch on a right transport has: batches that do not request outcomes, and ranks that say what is wrong.
+//! Tests of cases that no host batch on a correct transport has: batches without outcomes, and ranks that send wrong records.
 
 use super::engine::{Answers, Offer};
 use super::plan::{Fresh, Input};
@@ -108,7 +108,7 @@ fn owners_need_no_replies() {
     }
 }
 
-/// A transport of a rank that tells the others something wrong: its record with this number is changed, with its checksum.
+/// Transport of a rank that sends a wrong record: `forge` changes the record with this number, and its checksum is made to match.
 struct Forging {
     to: Local,
     /// Number of the record, from 1.
@@ -141,7 +141,7 @@ impl Transport for Forging {
     }
 
     unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> crate::Result<()> {
-        // SAFETY: the caller guarantees the contract, and each method of this transport calls that of the other one.
+        // SAFETY: the caller guarantees the contract, and each method of this transport calls the same method of `to`.
         unsafe { self.to.begin(send, receive) }
     }
 
@@ -154,8 +154,7 @@ impl Transport for Forging {
     }
 }
 
-/// Builds a set of two ranks and calls `work` on both. Rank 0 forges the record with this number. Returns what
-/// rank 1 got.
+/// Builds a set of two ranks and calls `work` on both. Rank 0 forges the record with this number. Returns the result of rank 1.
 fn with_forged<T: Send>(
     record: u64,
     forge: Forge,
@@ -180,7 +179,7 @@ fn with_forged<T: Send>(
     })
 }
 
-/// Whatever a rank says of itself, another one that it could mislead gets an error of the connection that names it.
+/// If a rank sends a record that could mislead another rank, the other rank gets a connection error that names the first one.
 #[test]
 fn wrong_records_end_the_connection() {
     fn put(set: &mut Table<Words, Bucket>, _: usize) -> Result<(), Error> {
@@ -241,7 +240,7 @@ fn wrong_records_end_the_connection() {
     check("statistics", with_forged(3, length, fixed(), |set, _| set.stats().map(drop)));
 }
 
-/// Requests for references, and what is said of them.
+/// Wrong numbers of requested references, and wrong answers about them, end the connection.
 #[test]
 fn wrong_requests_for_references_end_the_connection() {
     let asks: [(&str, u64, Forge); 5] = [
@@ -268,7 +267,7 @@ fn wrong_requests_for_references_end_the_connection() {
     }
 }
 
-/// A transport's numbers are checked once, and not asked for again.
+/// A transport's numbers are checked once, when a table is built.
 #[test]
 fn transports_without_this_rank_are_refused() {
     struct Numbers(usize, usize);

@@ -8,7 +8,7 @@ use crate::layout::rank::Stream;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A rank's connection to the other ranks: of a process, a host or several.
+/// A rank's connection to the other ranks, which are in one process, on one host or on several.
 ///
 /// Every rank makes the same calls in the same order, and a call may wait for the others to make theirs. No call waits for ever:
 /// if a rank ends, aborts, or stalls for longer than the transport's time-out, all ranks get an
@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 ///
 /// A transport may be dropped when no exchange is under way.
 ///
-/// This is a safe trait. All that a transport returns, and all that another rank says through it, is checked before memory is
-/// laid out by it: the worst that a transport can do without `unsafe` code of its own is an error, or other answers. To read or
-/// write the memory of a [`Region`], an implementation needs such code, whose own obligations are those of
+/// This is a safe trait. All that a transport returns, and all that another rank sends through it, is checked before memory is
+/// laid out accordingly. So the worst that a transport can do without `unsafe` code of its own is an error, or other answers. To
+/// read or write the memory of a [`Region`], an implementation needs `unsafe` code, with the obligations of
 /// [`begin`](Self::begin): it writes only to regions to be received, within their lengths, and accesses none once the exchange
-/// has ended. A transport that passes its regions on to another one thus also passes on every call of [`finish`](Self::finish).
+/// has ended. A transport that passes its regions on to another transport thus also passes on every call of
+/// [`finish`](Self::finish).
 pub trait Transport: Send {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
@@ -37,9 +38,9 @@ pub trait Transport: Send {
     /// [`Error::Connection`](crate::Error::Connection).
     fn all_gather(&mut self, own: &[u8], all: &mut [u8]) -> Result<()>;
 
-    /// Begins an exchange: `send[r]` is sent to rank r, and the message of rank r is written to `receive[r]`, which has its
-    /// length. Both may be empty, and are empty for the rank itself. For a region in GPU memory, the exchange takes place after
-    /// the work that was enqueued on its stream before. At most one exchange is under way.
+    /// Begins an exchange: sends `send[r]` to rank r, and writes the message of rank r to `receive[r]`, which has the length of
+    /// the message. Both may be empty, and are empty for the rank itself. For a region in GPU memory, the exchange takes place
+    /// after the work that was enqueued on its stream before. At most one exchange is under way.
     ///
     /// # Safety
     ///
@@ -50,11 +51,11 @@ pub trait Transport: Send {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish). `finish` must be called even after an error.
+    /// The errors of [`finish`](Self::finish). `finish` must be called even after an error.
     unsafe fn begin(&mut self, send: &[Region], receive: &[Region]) -> Result<()>;
 
-    /// Waits until the exchange that was begun is done. Then the received data is there, for the host too, and sent memory may be
-    /// written again.
+    /// Waits until the exchange that was begun is done. Then the regions have the received data, which the host may read, too,
+    /// and sent memory may be written again.
     ///
     /// # Errors
     ///
@@ -62,13 +63,13 @@ pub trait Transport: Send {
     /// regions to be received may or may not have been written.
     fn finish(&mut self) -> Result<()>;
 
-    /// As [`finish`](Self::finish), for callers that continue on the GPU. Data received in GPU memory is there for work that is
-    /// enqueued on the stream of its region from now on, and only such work may write to memory sent from the GPU. After an error
-    /// nothing is under way. Regions in host memory are as after `finish`.
+    /// Ends the exchange as [`finish`](Self::finish) does, for callers that continue on the GPU. Work that is enqueued on the
+    /// stream of a region in GPU memory from now on finds the received data there. Only such work may write to memory sent from
+    /// the GPU. After an error nothing is under way. Regions in host memory are as after `finish`.
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish).
+    /// The errors of [`finish`](Self::finish).
     fn finish_enqueued(&mut self) -> Result<()> {
         self.finish()
     }
@@ -80,7 +81,7 @@ pub trait Transport: Send {
     ///
     /// # Errors
     ///
-    /// As [`all_gather`](Self::all_gather).
+    /// The errors of [`all_gather`](Self::all_gather).
     fn all_reduce(&mut self, values: &mut [u64]) -> Result<()> {
         let mut all = vec![0u64; values.len() * self.ranks()];
         self.all_gather(bytemuck::cast_slice(values), bytemuck::cast_slice_mut(&mut all))?;
@@ -91,11 +92,11 @@ pub trait Transport: Send {
         Ok(())
     }
 
-    /// Waits until all ranks have called it.
+    /// Waits until all ranks have made this call.
     ///
     /// # Errors
     ///
-    /// As [`all_gather`](Self::all_gather).
+    /// The errors of [`all_gather`](Self::all_gather).
     fn barrier(&mut self) -> Result<()> {
         let mut all = vec![0; self.ranks()];
         self.all_gather(&[0], &mut all)
@@ -126,7 +127,8 @@ impl fmt::Debug for Region {
     }
 }
 
-/// End of a time-out that begins at `began`. If it exceeds the range of the clock: in a hundred years.
+/// Returns the end of a time-out that begins at `began`. If the clock cannot represent this end, returns a time in a hundred
+/// years.
 pub(super) fn deadline(began: Instant, timeout: Duration) -> Instant {
     const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     began.checked_add(timeout).unwrap_or_else(|| began + LONG)

@@ -3,7 +3,7 @@
 use super::record::Wants;
 use crate::layout::rank::LINE_BYTES;
 
-/// `message_trailer_bytes` of partition.cuh.
+/// Equals `message_trailer_bytes` of partition.cuh.
 pub(crate) const TRAILER_BYTES: u64 = 16;
 
 /// Distance between the cursors of two ranks, in 8-byte numbers: `cursor_step`.

@@ -1,14 +1,14 @@
-//! Arrays of values that belong to a table's rows, and changes of their numbers.
+//! Arrays of values that belong to a table's rows, and changes of the rows' numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The arrays of a table. For each, the changes of its numbers since it was last used.
+/// For each array of a table, the changes of row numbers since the array was last used.
 #[derive(Default)]
 pub(crate) struct Arrays(Mutex<Vec<Weak<Mutex<Renumbering>>>>);
 
-/// Changes of the numbers of an array since it was last used. First, the values from `kept` on become void, that is, initial
-/// ones. Then, if there is `from`, number i gets the value that had the number `from[i]`, or a void one if there was none; all
-/// values behind these are void.
+/// Changes of row numbers since an array was last used. First, the values of row `kept` and all later rows become initial values.
+/// Then, if there is `from`, row i gets the value of the row that had the number `from[i]`, or an initial value if that is
+/// `NO_NUMBER`. All rows beyond `from` get initial values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Renumbering {
     pub kept: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Renumbering {
 }
 
 impl Renumbering {
-    /// Marks a value that did not exist before.
+    /// Marks a row that had no number before.
     pub(super) const NO_NUMBER: u64 = u64::MAX;
 
     /// No change.
@@ -24,7 +24,7 @@ impl Renumbering {
         Self { kept: u64::MAX, from: None }
     }
 
-    /// Drops the numbers from `rows` on.
+    /// Drops row `rows` and all later rows.
     fn keep(&mut self, rows: u64) {
         match &mut self.from {
             None => self.kept = self.kept.min(rows),
@@ -32,7 +32,7 @@ impl Renumbering {
         }
     }
 
-    /// Renumbers the rows with these numbers, in increasing order, to 0, 1, 2 and so on. No other rows remain.
+    /// Gives the rows in `rows`, in increasing order, the numbers 0, 1, 2 and so on. No other rows remain.
     fn renumber(&mut self, rows: &[u64]) {
         self.from = Some(match &self.from {
             None => rows.to_vec(),
@@ -41,7 +41,7 @@ impl Renumbering {
     }
 }
 
-/// Locks a mutex whose value no panic leaves half changed.
+/// Locks a mutex. Poisoning is ignored, because no panic leaves the value half changed.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -55,18 +55,18 @@ impl Arrays {
         added
     }
 
-    /// Drops the numbers from `rows` on. The caller has exclusive access to the table.
+    /// Drops row `rows` and all later rows. The caller has exclusive access to the table.
     pub(super) fn keep(&self, rows: u64) {
         self.change(|numbers| numbers.keep(rows));
     }
 
-    /// Renumbers the rows with these numbers, in increasing order, to 0, 1, 2 and so on. No other rows remain. The caller has
+    /// Gives the rows in `rows`, in increasing order, the numbers 0, 1, 2 and so on. No other rows remain. The caller has
     /// exclusive access to the table.
     pub(super) fn renumber(&self, rows: &[u64]) {
         self.change(|numbers| numbers.renumber(rows));
     }
 
-    /// Adds a change to all arrays. An array reads its changes under the table's lock, which the caller has exclusively.
+    /// Adds a change to all arrays. An array reads its changes under the table's lock, which the caller holds exclusively.
     fn change(&self, change: impl Fn(&mut Renumbering)) {
         locked(&self.0).iter().filter_map(Weak::upgrade).for_each(|array| change(&mut locked(&array)));
     }
@@ -76,7 +76,7 @@ impl Arrays {
 mod tests {
     use super::*;
 
-    /// Applies changes to an array, one after another and all together.
+    /// Changes that are applied to an array one by one give the same result as all together.
     #[test]
     fn changes_add_up() {
         type Change = fn(&mut Renumbering);

@@ -1,13 +1,13 @@
-//! Calls of an indexed table that are under way, and its kernels.
+//! Counts the calls of an indexed table that are under way, and notes whether kernels may use the table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Calls and kernels under way that may have references to rows, in addition to the callers that got references from calls that
-/// have returned.
+/// Calls and kernels under way that may have references to rows. (Callers may also have references from calls that have
+/// returned.)
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Lower half: calls under way. Upper half: calls that ever began. They are one number because a call that had counted in one
-    /// of two numbers, and not yet in the other, would be overlooked.
+    /// Lower half: number of calls under way. Upper half: number of calls that have ever begun. With two numbers, a call that has
+    /// increased only one of them might be overlooked.
     counts: AtomicU64,
     /// Set when a view was handed out, or a batch was put on a stream: kernels may run at any time.
     pub(super) has_kernels: AtomicBool,
@@ -16,7 +16,7 @@ pub(crate) struct Calls {
 /// A call that may get references to rows, or put rows.
 pub(super) struct Call<'a> {
     pub(super) calls: &'a Calls,
-    /// Set if no other call was under way when it began: its number, and the number of rows then.
+    /// The call's number, and the number of rows when it began. `None` if another call was under way then.
     pub(super) alone: Option<(u32, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Calls {
         (before as u32 == 0).then_some((before >> 32) as u32)
     }
 
-    /// Begins a call that does not close holes itself. No holes are closed during it.
+    /// Begins a call that does not close holes. No other call closes holes while this one is under way.
     pub(super) fn overlap(&self) -> Call<'_> {
         self.begin();
         Call { calls: self, alone: None }
@@ -46,7 +46,7 @@ impl Calls {
 
     /// Whether kernels may have references, or put rows: a view was handed out, or a batch was put on a stream.
     pub(super) fn may_have_kernels(&self) -> bool {
-        // Sequentially consistent, as all accesses of calls: a kernel that is noted before this call begins is seen.
+        // Sequentially consistent, like all accesses to `Calls`: kernels that were noted before this call began are seen.
         self.has_kernels.load(Ordering::SeqCst)
     }
 
@@ -66,14 +66,14 @@ mod tests {
         let calls = Calls::default();
         let first = calls.begin().unwrap();
         assert!(calls.is_last(first));
-        // The second call has the first one's references, even when it has ended.
+        // The second call may have references of the first one, even after the second has ended.
         assert_eq!(calls.begin(), None);
         drop(Call { calls: &calls, alone: None });
         assert!(!calls.is_last(first));
         drop(Call { calls: &calls, alone: None });
         let next = calls.begin().unwrap();
         assert!(calls.is_last(next) && next != first);
-        // For any number of earlier calls.
+        // The number of calls that have begun wraps around.
         calls.counts.store(u64::MAX << 32, Ordering::SeqCst);
         let last = calls.begin().unwrap();
         assert!(last == u32::MAX && calls.is_last(last));

@@ -1,7 +1,7 @@
 //! One pass of relocation of the keys of a cuckoo table, by the kernel of cuda/warpset/compact/relocation.cuh.
 //!
-//! The keys of the stash are taken out and exchanged with others, and the keys that are left over are put back. In between they
-//! are in no slot: [`Displaced`] keeps them, even after an error, until they are back.
+//! The keys of the stash are taken out and exchanged with others, and the keys that are left over are put back. In between, these
+//! keys are in no slot: [`Displaced`] keeps them, even after an error, until they are back.
 
 use crate::backend::{Displaced, Store};
 use crate::host::zeroed;
@@ -11,13 +11,13 @@ use crate::layout::view::{BatchView, Counts, Relocated};
 use crate::{Error, Outcome, Result};
 use std::mem;
 
-/// Keys that are looked at at once.
+/// Number of keys that are read at once.
 const PIECE: usize = 512;
 
 impl dyn Store {
-    /// Relocates the keys of a cuckoo table's stash. Calls `begin` once, when there is memory for it and before a key moves.
-    /// Waits for all work on the machine before. Returns the number of keys that have left the stash. If an error ends it after
-    /// `begin` was called, the keys that are in no slot are displaced.
+    /// Relocates the keys of a cuckoo table's stash. Allocates memory, waits for all work on the machine, and calls `begin` once,
+    /// before a key moves. Returns the number of keys that have left the stash. After an error that occurs after `begin`, the
+    /// keys that are in no slot are displaced.
     pub(crate) fn relocate(&self, seed: u64, begin: &mut dyn FnMut()) -> Result<u64> {
         let machine = self.machine();
         machine.prepare(Kernel::Relocate, self.table().spec)?; // before anything moves
@@ -33,13 +33,13 @@ impl dyn Store {
         begin();
         let mut displaced = self.table().displaced();
         assert!(displaced.is_none(), "keys are put back before others are moved");
-        // Different chains in every round.
+        // Each call has `RELOCATION_ROUNDS` seeds of its own, so that every round tries other chains.
         let seed = seed.wrapping_mul(RELOCATION_ROUNDS);
         self.displace(displaced.insert(new), seed)?;
         self.put_back(&mut displaced, seed)
     }
 
-    /// Whether an error during relocation has left keys in no slot. They must be put back before anything is searched for.
+    /// Whether an error during relocation has left keys in no slot. Such keys must be put back before anything is searched for.
     pub(crate) fn has_displaced(&self) -> bool {
         self.table().displaced().is_some()
     }
@@ -55,19 +55,21 @@ impl dyn Store {
         Ok(())
     }
 
-    /// Takes all keys out of the stash, finds slots for them in the main level, and adds those that are left over to the
+    /// Takes all keys out of the stash, finds slots for them in the main level, and adds the keys that are left over to the
     /// displaced ones.
     fn displace(&self, displaced: &Displaced, seed: u64) -> Result<()> {
         let arguments = [seed, displaced.keys.address, displaced.relocated.address];
-        // SAFETY: the arguments of the kernel. There is room for the keys of all slots of the stash: displaced keys and keys in
-        // the stash together are at most as many as were in it at first. Nothing else uses the table.
+        // SAFETY: the arguments of the kernel. There is space for the keys of all slots of the stash: displaced keys and keys in
+        // the stash together are at most as many as were in the stash at first. Nothing else uses the table.
         unsafe { self.launch(Kernel::Relocate, self.table().view.stash_slots(), &arguments) }
     }
 
-    /// Puts displaced keys back into the stash. If some find no free slot there, moves all others once more. Afterwards no key is
-    /// displaced. Returns how many keys have left the stash since they were displaced.
+    /// Puts displaced keys back into the stash. If some find no free slot there, relocates all keys of the stash once more, for
+    /// at most `RELOCATION_ROUNDS` rounds. Returns how many keys have left the stash since they were displaced. If keys have no
+    /// slot after the last round, the error [`KeysWithoutSlot`](Error::KeysWithoutSlot) has them. In both cases no key is
+    /// displaced afterwards.
     ///
-    /// May be called again after an error: a key that is already back is found there.
+    /// May be called again after any other error: a key that is already back is found there.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
         let Some(keys) = &mut *displaced else { return Ok(0) };
         let machine = self.machine();
@@ -83,12 +85,12 @@ impl dyn Store {
                 return Ok(taken.saturating_sub(back + left_over));
             }
             self.move_full_keys_first(keys, left_over)?;
-            // After the last round these keys are reported, so no key is moved any more.
+            // After the last round, the keys without a slot are reported, and no key moves any more.
             if round == RELOCATION_ROUNDS {
                 break full;
             }
             back += left_over - full;
-            // SAFETY: as above. Until their number is there, keys behind them count too, which are in slots.
+            // SAFETY: as above. Until this write, the count also includes the keys behind the Full ones, which are in slots.
             unsafe { machine.write(*keys.relocated, 0, bytemuck::bytes_of(&Relocated { taken, left_over: full }))? };
             self.displace(keys, seed.wrapping_add(round))?;
             round += 1;
@@ -110,8 +112,8 @@ impl dyn Store {
             ..BatchView::default()
         };
         let mut counts = Counts::default();
-        // SAFETY: there is memory for the keys of all slots of the stash and for their outcomes. Nothing else uses it, or the
-        // table.
+        // SAFETY: the buffers have space for the keys of all slots of the stash and for their outcomes. Nothing else uses the
+        // buffers or the table.
         unsafe {
             self.machine().fill(*displaced.counts, 0..displaced.counts.bytes, &[0])?;
             self.search_in_place(SearchMode::PutBack, &batch)?;
@@ -120,8 +122,8 @@ impl dyn Store {
         Ok(counts.full)
     }
 
-    /// Moves those of the first `count` displaced keys that were Full before the others. If it fails, the keys are as before.
-    /// No key is there twice at any time, because relocation would put both.
+    /// Reorders the first `count` displaced keys: those that were Full come first. After an error the keys are as before. No key
+    /// is there twice at any time, because relocation would put both copies.
     fn move_full_keys_first(&self, displaced: &mut Displaced, count: u64) -> Result<()> {
         let machine = self.machine();
         let (mut keys, mut outcomes) = ([0u64; PIECE], [0u8; PIECE]);

@@ -4,12 +4,13 @@ use crate::{Error, Result};
 
 /// The error that a batch reports although it has put vectors, if there is one.
 ///
-/// The first error counts, except that one which cuts the batch short, or spoils its results, replaces one that only kept the
-/// table from growing. An error that names keys without a slot replaces any other, because no other result mentions those keys.
+/// The first error counts, with two exceptions. An error that ends the batch early, or spoils its results, replaces an error that
+/// only kept the table from growing. [`Error::KeysWithoutSlot`] replaces any other error, because no other result names those
+/// keys.
 #[derive(Default)]
 pub(super) struct Ending {
     error: Option<Error>,
-    /// Whether the error has done more than to keep the table from growing.
+    /// Whether the error has ended the batch early or spoiled its results, and not only kept the table from growing.
     is_worse: bool,
 }
 
@@ -19,12 +20,12 @@ impl Ending {
         self.error.is_none()
     }
 
-    /// Returns the value of a growth or a relocation, or of what it needs; none after an error.
+    /// Returns the value of a growth or a relocation, or of a step of one. If it failed, notes the error and returns `None`.
     pub(super) fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.note(error, false)).ok()
     }
 
-    /// Notes an error because of which the batch ends before its last vector, or its references are not what they should be.
+    /// Notes an error that ends the batch before its last vector, or that makes its references wrong.
     pub(super) fn end(&mut self, result: Result<()>) {
         if let Err(error) = result {
             self.note(error, true);

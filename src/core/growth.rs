@@ -20,22 +20,22 @@ use std::sync::atomic::Ordering;
 /// Automatic growth keeps tables below this fill: beyond it, probe sequences get long (`benches/bucket.md`).
 pub(crate) const GROW_AT_FILL: f64 = 0.85;
 
-/// Fill of the nodes that vectors which are put at once may be expected to reach.
+/// Vectors that are put at once are expected to fill the nodes up to this fraction.
 const FILL_OF_NODES: f64 = 0.925;
 
-/// Load factor at which cuckoo tables grow. Their searches stay short.
+/// Fill at which cuckoo tables grow. Their searches stay short up to this fill.
 pub(crate) const GROW_CUCKOO_AT_FILL: f64 = 0.97;
 
-/// Limit of an automatic growth: the table's size, as a multiple of what must be stored in it.
+/// A table grows by itself only while it has fewer than this number of slots for each vector that it must store; nodes alike.
 pub(crate) const GROW_AT_MOST: u64 = 64;
 
-/// The room that a table has for vectors that are offered.
+/// Room in a table for vectors that are offered.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
-    /// Number of them that are to be put now.
+    /// Number of vectors to put now.
     vectors: usize,
     size: Size,
-    /// Numbers of vectors and nodes before they are put.
+    /// Numbers of vectors and nodes in the table before these vectors are put.
     pub before: [u64; 2],
     /// Growth that should come first.
     wanted: Option<Growth>,
@@ -79,11 +79,13 @@ impl Rejected {
 }
 
 impl RawTable {
-    /// Returns the room of a table that grows for `offered` vectors, if all are new, below the fill at which it grows. How many
-    /// nodes the vectors need is not known before they are put, but a node table that is nearly full grows, too. While it may
-    /// grow, fewer vectors are put if nodes would run out otherwise, by the number that the last vectors needed.
+    /// Returns the room of a growing table for `offered` vectors, below the fill at which it grows, as if all vectors were new.
+    /// How many nodes the vectors need is not known before they are put. A node table that is nearly full grows, too. While the
+    /// node table can double, the number of vectors is limited to those that find nodes if each needs as many as the last vectors
+    /// did.
     pub(super) fn room_for(&self, sized: &TableState, offered: usize) -> Result<Room> {
-        // Duplicates need no slots, so a part may be much smaller than the batch; but there should not be many parts.
+        // Duplicates need no slots, so the room may be much smaller than the batch, which is then put in parts. But a part has a
+        // minimum size, to avoid many parts.
         let (grow_at_fill, least_part) = if self.options.is_cuckoo() { (GROW_CUCKOO_AT_FILL, 64) } else { (GROW_AT_FILL, 16) };
         let (size, before) = (self.size_of(sized), self.stored_of(sized)?);
         let [stored, nodes] = before;
@@ -99,19 +101,19 @@ impl RawTable {
         Ok(Room { vectors: (offered as u64).min(free).min(with_nodes) as usize, size, before, wanted: None })
     }
 
-    /// Grows until `room` is a fair share of `offered` vectors, as far as the memory permits. Returns how many of them are to be
-    /// put now, and the room for them if it is known.
+    /// Grows until `room` wants no growth, as far as the memory permits. Returns the number of vectors to put now, and the room
+    /// for them if it is known.
     pub(super) fn grow_for(&self, offered: usize, mut room: Option<Room>, ending: &mut Ending) -> (usize, Option<Room>) {
         while let Some(Room { size, wanted: Some(growth), .. }) = room {
-            // Relaxed: a number of its own. A thread that does not see the newest one asks again in vain.
+            // Relaxed: no other data depends on this number. A thread that reads an old value tries to grow once more, in vain.
             if self.cannot_grow_at.load(Ordering::Relaxed) == size.slots {
                 break;
             }
             let grown = self.grow_within(FIND_OR_PUT, self.memory(), growth.at_least(WORTH_WHILE));
-            // If it has not grown, the slots that are left are filled. Only a vector that finds none is worth an error.
+            // If the table has not grown, vectors take the slots that are left. Only a vector that finds none is worth an error.
             match ending.keep(grown) {
                 Some(true) => room = ending.keep(self.ready(FIND_OR_PUT).and_then(|sized| self.room_for(&sized, offered))),
-                // The batches to come need not find that out.
+                // Note this, so that later batches do not try again.
                 Some(false) => {
                     self.cannot_grow_at.store(size.slots, Ordering::Relaxed);
                     break;
@@ -122,17 +124,19 @@ impl RawTable {
         (room.map_or(offered, |room| room.vectors), room)
     }
 
-    /// Number of vectors that leave some nodes free, if each needs as many nodes as the last ones, or the most if there are none.
+    /// Number of vectors that can be put so that some nodes stay free, if each needs as many nodes as the last vectors did. If
+    /// there are no earlier counts, each needs the most nodes that a vector can have.
     ///
-    /// A vector that finds no node has searched a thousand buckets or more. When trees of 8 words were put by 2^16 into a table
-    /// with 2^13 nodes, these searches took a quarter of the time until 64 MiB were full.
+    /// A vector that finds no node has searched a thousand buckets or more. When batches of 2^16 vectors of 8 words were put into
+    /// a tree table with 2^13 nodes, these searches took a quarter of the time until 64 MiB were full.
     fn vectors_with_nodes(&self, size: Size, now: [u64; 2]) -> u64 {
         let most = self.width().saturating_sub(2) as f64;
         let of_next = nodes_of_next(&self.earlier_counts(), now).unwrap_or(most).min(most);
         let free = (size.nodes as f64 * FILL_OF_NODES - now[1] as f64).max(0.0);
-        // Equal vectors need no more nodes, and there should not be many parts. Forecasts need counts of nodes at numbers of
-        // vectors that differ by a factor of two or less: with counts by four, 1.8 times the nodes of vectors whose parts run
-        // out were forecast.
+        // At least `slots / 32` vectors, because equal vectors need no more nodes and there should be few parts. Otherwise at
+        // most `now[0]` vectors, because forecasts need counts of nodes at numbers of vectors that differ by a factor of two or
+        // less. When the numbers differed by a factor of four, the forecast for vectors whose parts run out (`RunningOut` in
+        // schedule.rs) was 1.8 times the nodes that they needed.
         ((free / of_next) as u64).min(now[0]).max(size.slots / 32).max(1)
     }
 
@@ -147,7 +151,7 @@ impl RawTable {
         beside: Option<&dyn UpsertTarget>,
         ending: &mut Ending,
     ) -> Result<Tally> {
-        // A batch that was stopped has no further outcomes.
+        // If the batch was stopped, there are no outcomes after those that `tally` counts.
         batch.outcomes = &mut batch.outcomes[..tally.offered() as usize];
         if self.options.is_cuckoo() {
             tally = self.relocate_and_retry(&mut batch, tally, ending)?;
@@ -158,9 +162,9 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Grows, and offers rejected vectors again, until none is rejected, or until growing would not help: if a table with that
-    /// many free slots rejects a vector, then slots are not what it lacks. (Such vectors are made against the table's seed; or
-    /// node references have run out.)
+    /// Grows, and offers rejected vectors again, until none is rejected, or until growing would not help: if a table with
+    /// [`GROW_AT_MOST`] times the needed slots rejects a vector, then slots are not what it lacks. (Such vectors are chosen
+    /// against the table's seed, or node references have run out.)
     fn grow_and_retry(
         &self,
         batch: &mut HostBatch<'_>,
@@ -186,10 +190,11 @@ impl RawTable {
         Ok(tally)
     }
 
-    /// Offers rejected vectors of a batch once more, and writes their results into the batch. `tally` is the sum of its outcomes.
+    /// Offers rejected vectors of a batch once more, and writes their results into the batch. `tally` is the sum of the batch's
+    /// outcomes.
     ///
-    /// Their references are written, too: not every growth makes the references of the other vectors stale, so not all are looked
-    /// up again.
+    /// Writes the references of these vectors, too, because not all references of the batch are looked up again: some growth
+    /// leaves the references of the other vectors valid.
     pub(super) fn retry(
         &self,
         rejected: Rejected,
@@ -223,20 +228,20 @@ impl RawTable {
     }
 
     pub(crate) fn reserve(&self, call: &'static str, capacity: u64) -> Result<()> {
-        // Another thread may grow the table first, and to a smaller size than this.
+        // Repeats, because another thread may grow the table first, to fewer slots than requested.
         loop {
             let size = self.size();
             if size.slots >= capacity {
                 return Ok(());
             }
-            // Nodes in proportion, up to the limit of references to them.
+            // Nodes grow in proportion, up to the limit of references to them.
             let nodes = (size.nodes as f64 * (capacity as f64 / size.slots as f64)) as u64;
             self.grow_from(call, size, Size { slots: capacity, nodes: nodes.min(MAX_NODES) })?;
         }
     }
 
-    /// Grows the node table alone to at least `nodes` slots. Slots for vectors are added only if roots no longer fit theirs. Does
-    /// nothing in a table without nodes, or with enough.
+    /// Grows only the node table, to at least `nodes` slots. Adds slots for vectors only if the roots no longer fit in the vector
+    /// slots. Does nothing if the table has no nodes or already has enough node slots.
     pub(crate) fn reserve_nodes(&self, nodes: u64) -> Result<()> {
         loop {
             let size = self.size();
@@ -265,15 +270,15 @@ impl RawTable {
         self.size_of(&self.look())
     }
 
-    /// Grows as [`grow_from`](Self::grow_from), or to more if that size rejects vectors that are already stored. That can happen
-    /// if only the nodes grow: the slots get another layout, and the roots of a full table need not fit the same number of slots
-    /// in it.
+    /// Grows as [`grow_from`](Self::grow_from), or to more than `to` if a table of that size rejects vectors that are already
+    /// stored. That can happen if only the nodes grow: the slots get another layout, in which the roots of a full table may not
+    /// fit the same number of slots.
     pub(crate) fn grow_by_itself(&self, call: &'static str, from: Size, to: Size) -> Result<()> {
         self.grow_by_itself_within(call, from, to, &|_| Some(u64::MAX))
     }
 
-    /// As [`grow_by_itself`](Self::grow_by_itself), but grows to more only if that size fits the memory. `spare`: bytes that are
-    /// left beside a table of some size, or `None` if it does not fit.
+    /// As [`grow_by_itself`](Self::grow_by_itself), but grows to more than `to` only if the larger size fits the memory. `spare`:
+    /// bytes that are left beside a table of some size, or `None` if the table does not fit.
     pub(super) fn grow_by_itself_within(
         &self,
         call: &'static str,
@@ -301,7 +306,7 @@ impl RawTable {
         self.grow_from_beside(call, from, to, u64::MAX)
     }
 
-    /// As [`grow_from`](Self::grow_from), and takes at most `spare` bytes besides both tables, if that is faster.
+    /// As [`grow_from`](Self::grow_from), but may use up to `spare` bytes besides both tables, if that is faster.
     fn grow_from_beside(&self, call: &'static str, from: Size, to: Size, spare: u64) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
@@ -331,7 +336,7 @@ impl RawTable {
                 larger
             }
         };
-        // Without the nodes of rejected vectors, which were not moved.
+        // Remembers the counts of the new table, which has no nodes of rejected vectors: these nodes were not moved.
         if larger.spec.is_tree() {
             self.remember(larger.stored()?);
         }
@@ -339,8 +344,8 @@ impl RawTable {
         Ok(())
     }
 
-    /// Moves the roots of a table of trees to slots of another size, and leaves its nodes where they are. Returns false if the
-    /// machine cannot, and nothing was done.
+    /// Moves the roots of a tree table to slots of another size, and leaves its nodes where they are. Returns false if the
+    /// machine cannot do this; then nothing has changed.
     ///
     /// When whole trees were put into the larger table, an exploration of 18 million states from 2^20 slots (anderson.6, 3 words,
     /// a tree table, two threads) took 42 to 43 s of user time. It takes 32 s now, and 28 to 33 s with the right capacity.
@@ -352,15 +357,15 @@ impl RawTable {
             let (rejected, stored) = (counts.full, offered - counts.full);
             return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
         }
-        // References are to slots.
+        // References name slots, so they are stale now.
         (sized.spec, sized.buckets, sized.generation) = (parameters.spec, parameters.buckets, Generation::next());
         Ok(true)
     }
 
-    /// Puts vectors of `from`, which has `slots` slots, into the empty table `to`. `rehash` puts those of a range of slots.
+    /// Puts vectors of `from`, which has `slots` slots, into the empty table `to`. `rehash` puts the vectors of a range of slots.
     ///
-    /// Returns an error with the numbers if some vectors find no slot in the new table. This happens if a table was nearly
-    /// full and its slots grow by little or not at all. Keys of a cuckoo table are relocated first.
+    /// Returns an error with the numbers if some vectors find no slot in the new table. This happens if a table was nearly full
+    /// and its slots grow by little or not at all. In a cuckoo table, keys are relocated before that.
     pub(crate) fn move_all(
         &self,
         from: &TableState,
@@ -375,8 +380,8 @@ impl RawTable {
         Err(no_slots(from, to, self.slots_of(to), rehashed.full_nodes)?)
     }
 
-    /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If these do not fit the
-    /// slots that the caller has chosen, the number of slots is increased, so that a bucket implies more bits of a root.
+    /// Spec of a table of this size, and its number of buckets. With more nodes, roots have more bits. If the roots do not fit
+    /// the slots that the caller has chosen, the number of slots is increased, so that a bucket implies more bits of a root.
     pub(crate) fn fitting(&self, to: Size) -> Result<(Spec, u64)> {
         let chunk_bytes = self.device.chunk_bytes(self.options.claimed_words());
         let spec = self.options.spec(chunk_bytes, to)?;
@@ -390,7 +395,7 @@ impl RawTable {
     }
 }
 
-/// The error with the number of vectors of a table that found no slot in another one, which has `slots` slots.
+/// Returns the error with the number of vectors of `from` that found no slot in `to`, which has `slots` slots.
 pub(super) fn no_slots(from: &TableState, to: &TableState, slots: u64, for_nodes: u64) -> Result<Error> {
     let ([offered, _], [stored, _]) = (from.store.stored()?, to.store.stored()?);
     Ok(Error::TableFull { rejected: offered.saturating_sub(stored), for_nodes, offered, stored, slots, cause: None })
@@ -406,7 +411,7 @@ mod tests {
     use super::*;
     use crate::{CompactTreeTable, Device, MemoryLimit, RootTable, TreeTable};
 
-    /// A growth to fewer slots than the table has keys: the table stays as it was, and the error has the numbers.
+    /// If a table grows to fewer slots than it has keys, it stays as it was, and the error has the numbers.
     #[test]
     fn cuckoo_tables_whose_keys_find_no_slots_stay_as_they_were() {
         for (threads, capacity) in [(1, 1000), (4, 1 << 15)] {
@@ -422,7 +427,7 @@ mod tests {
                 panic!("{error:?}")
             };
             assert!(offered == stored.len() as u64 && rejected + rest == offered && rest <= slots, "{error}");
-            // Nearly all slots were filled before it gave up.
+            // Nearly all slots of the new table were filled before the growth failed.
             assert!(rest * 10 > slots * 7, "{error}");
             assert_eq!((table.raw.size(), table.len().unwrap()), (from, offered));
             assert!(table.locate_many(&stored).unwrap() == before, "references are good, and every key is there");
@@ -434,7 +439,8 @@ mod tests {
         (0..8 * count).map(|word| (word + 1).wrapping_mul(0x9e37_79b1).rotate_left(word % 31)).collect()
     }
 
-    /// One batch is put in parts, and so grows nodes before they run out. Each part tells forecasts how many nodes vectors need.
+    /// One batch is put in parts, so that nodes grow before they run out. Each part adds a count from which forecasts see how
+    /// many nodes vectors need.
     #[test]
     fn batches_are_put_in_parts_that_find_nodes() {
         let table = CompactTreeTable::builder(8).capacity(1 << 15).nodes(1 << 10).seed(3).grows(true);
@@ -443,15 +449,16 @@ mod tests {
         assert_eq!((batch.tally.new, batch.tally.full), (10_000, 0));
         let counts = table.raw.earlier_counts();
         assert!(counts.len() >= 5, "{counts:?}");
-        // Before each growth some nodes were free. A vector that is rejected leaves nodes that the next table does not have.
+        // Some nodes were free before each growth, so no vector was rejected. The nodes of a rejected vector would be counted
+        // here, too.
         assert!(counts.iter().all(|[vectors, nodes]| *nodes == 6 * vectors), "{counts:?}");
-        // Forecasts need counts that are near enough to each other, also if slots and nodes grow by four.
+        // Forecasts need counts at numbers of vectors that are near enough to each other, also if slots and nodes grow by four.
         let of_parts = counts.windows(2).filter(|pair| pair[0][0] >= (1 << 15) / 32);
         assert!(of_parts.clone().count() > 2, "{counts:?}");
         assert!(of_parts.clone().all(|pair| pair[1][0] as f64 <= 2.2 * pair[0][0] as f64), "{counts:?}");
     }
 
-    /// Roots of more nodes have more bits. In slots of 32 bits, four times the nodes would need sixteen times the slots.
+    /// With more nodes, roots have more bits. In slots of 32 bits, four times the nodes would need sixteen times the slots.
     #[test]
     fn nodes_grow_less_if_roots_would_need_far_more_slots() {
         let table = CompactTreeTable::builder(256).slot_bits(32).capacity(1 << 12).nodes(1 << 18).seed(3).grows(true);
@@ -461,7 +468,7 @@ mod tests {
         assert!(sizes.len() > 3 && sizes.windows(2).all(|pair| pair[1].slots < 9 * pair[0].slots), "{sizes:?}");
     }
 
-    /// Puts vectors by tens. Returns the numbers of slots and nodes of the table before and after each growth.
+    /// Puts vectors ten at a time. Returns the sizes of the table, before the first growth and after each one.
     fn sizes_while<S: crate::Storage>(table: &crate::VectorTable<S>, vectors: &[u32]) -> Vec<Size> {
         let mut sizes = vec![table.raw.size()];
         for part in vectors.chunks(10 * table.width()) {
@@ -477,7 +484,7 @@ mod tests {
         sizes.windows(2).map(|pair| (of(&pair[1]) as f64 / of(&pair[0]) as f64 * 10.0).round() / 10.0).collect()
     }
 
-    /// Nodes run out long before slots: they grow by a factor of four as long as these slots may need them.
+    /// If nodes run out long before slots, they grow by a factor of four as long as the slots may need that many.
     #[test]
     fn few_nodes_grow_by_a_factor_of_four() {
         let table = TreeTable::builder(8).capacity(1 << 15).nodes(1 << 10).seed(3).grows(true);
@@ -499,8 +506,8 @@ mod tests {
         assert_eq!(factors(&sizes, |size| size.nodes), [1.0], "{sizes:?}");
     }
 
-    /// Nodes that were enough for the slots are not enough for four times the slots, so both grow at once; and slots that are
-    /// half full grow with nodes that are full.
+    /// Nodes that were enough for the slots are not enough for four times the slots, so both grow at once. If nodes are full and
+    /// slots are half full, both grow, too.
     #[test]
     fn slots_and_nodes_grow_together() {
         let grown = |slots: u64, nodes: u64, count: u32| {
@@ -515,8 +522,8 @@ mod tests {
         assert_eq!(grown(1000, 4000, 700), (vec![2.7], vec![4.0]));
     }
 
-    /// With less and less memory, four times as many nodes no longer leave enough for the last table, and then not even twice as
-    /// many do. A table takes all the rest only then.
+    /// As memory gets less, first four times as many nodes leave too little for the last table, and then even twice as many do.
+    /// Only then does a table take all the rest.
     #[test]
     fn nodes_double_if_four_times_as_many_leave_too_little_memory() {
         let factor = |limit: u64| {
@@ -531,7 +538,7 @@ mod tests {
         assert_eq!(factors, [4.0, 2.0, 0.0]);
     }
 
-    /// A table that the caller grows is asked for its length between batches.
+    /// The caller grows this table, and asks for its length between batches.
     #[test]
     fn lengths_are_remembered_for_forecasts_unless_vectors_may_have_been_rejected() {
         let table = CompactTreeTable::builder(8).capacity(1 << 12).nodes(1 << 14).seed(3).build(&Device::cpu()).unwrap();
@@ -545,7 +552,8 @@ mod tests {
         assert!(counts.len() > 10 && last > 2000 && of_nodes == 6 * last, "{counts:?}");
     }
 
-    /// All slots and all nodes are taken, and only more nodes are requested. Roots then have more bits, so they need other slots.
+    /// All slots and all nodes are taken, and the table grows by nodes alone. Roots then have more bits, so they need other
+    /// slots.
     #[test]
     fn full_tables_grow_although_their_slots_are_too_few() {
         let mut rejected = 0;

@@ -1,4 +1,4 @@
-//! Growth within a limit of memory: what tables of other sizes take, and which size a table gets next.
+//! Growth within a limit of memory: how many bytes tables of other sizes take, and which size a table gets next.
 
 #[cfg(feature = "cluster")]
 pub(crate) mod ranks;
@@ -17,15 +17,17 @@ use std::sync::atomic::Ordering;
 /// Fill up to which every vector finds a slot.
 const FULL: f64 = 0.95;
 
-/// Nodes that a table gets, as a multiple of those forecast. If a tenth of the nodes is missing, a tenth of the slots stays
-/// empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches 0.89 to 1.48 of the nodes were
-/// forecast from a sixteenth to an eighth of the states, in half of them less than 0.95.
+/// Number of nodes that a table gets, as a multiple of the forecast. If a tenth of the nodes is missing, a tenth of the slots
+/// stays empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches, forecasts made at a
+/// sixteenth to an eighth of the states were 0.89 to 1.48 times the nodes that were needed, and in half of the searches less than
+/// 0.95.
 const MORE_NODES: f64 = 1.05;
 
-/// Least factor of a growth ahead of vectors: it moves all vectors, and those to come still find slots without it.
+/// Smallest factor of a growth that happens before slots run out. A smaller growth is not worth moving all vectors, because
+/// further vectors still find slots without it.
 pub(super) const WORTH_WHILE: f64 = 1.25;
 
-/// Least factor of a growth for vectors that found no slot.
+/// Smallest factor of a growth for vectors that found no slot.
 pub(super) const LEAST_GROWTH: f64 = 1.0 + 1.0 / 32.0;
 
 /// A growth that is wanted.
@@ -35,9 +37,9 @@ pub(super) struct Growth {
     doubled: Size,
     lacks_slots: bool,
     lacks_nodes: bool,
-    /// Least factor by which the part that is full must grow.
+    /// Smallest factor by which the part that is full must grow.
     least: f64,
-    /// Numbers of vectors and nodes before the batch whose vectors were rejected, if that is why the table grows.
+    /// If the table grows because vectors of a batch were rejected: numbers of vectors and nodes before that batch.
     before: Option<[u64; 2]>,
 }
 
@@ -64,23 +66,23 @@ impl Growth {
         Self::of(from, false, true).expect("it lacks nodes")
     }
 
-    /// As this growth, with another least factor.
+    /// Returns this growth with another smallest factor.
     pub(super) fn at_least(self, least: f64) -> Self {
         Self { least, ..self }
     }
 
-    /// As this growth, for vectors that were rejected. `before`: numbers of vectors and nodes before they were offered.
+    /// Returns this growth, for vectors that were rejected. `before`: numbers of vectors and nodes before they were offered.
     pub(super) fn after(self, before: Option<[u64; 2]>) -> Self {
         Self { before, ..self }
     }
 
-    /// Whether a table of this size has enough more of what the present one lacks.
+    /// Whether a table of size `to` has enough more than the present one of what it lacks: slots, nodes or both.
     fn helps(&self, to: Size) -> bool {
         let is_more = |lacks: bool, now: u64, to: u64| !lacks || (to > now && to as f64 >= self.least * now as f64);
         is_more(self.lacks_slots, self.from.slots, to.slots) && is_more(self.lacks_nodes, self.from.nodes, to.nodes)
     }
 
-    /// Size in the middle between the present one and another.
+    /// Size halfway between the present one and `to`.
     fn halfway(&self, to: Size) -> Size {
         let middle = |now: u64, to: u64| ((u128::from(now) + u128::from(to)) / 2) as u64;
         Size { slots: middle(self.from.slots, to.slots), nodes: middle(self.from.nodes, to.nodes) }
@@ -95,7 +97,7 @@ impl Growth {
 
 /// Memory of a table that is to grow.
 struct Budget {
-    /// Bytes that the old and the new table may take.
+    /// Bytes that the old and the new table may take together.
     limit: u64,
     taste: Taste,
     /// Bytes that the table takes now.
@@ -112,8 +114,8 @@ impl RawTable {
 
     pub(crate) fn set_memory(&self, limit: MemoryLimit) {
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = limit;
-        // With another limit it may grow where it could not. Relaxed: a number of its own. A thread that sees the old one fills
-        // the slots that are left first.
+        // With another limit the table may be able to grow again. Relaxed: no other data depends on this number. A thread that
+        // reads an old value first fills the slots that are left.
         self.cannot_grow_at.store(0, Ordering::Relaxed);
     }
 
@@ -128,7 +130,7 @@ impl RawTable {
         })
     }
 
-    /// Bytes of a table of some size with the options of this one. `None` if there can be none.
+    /// Bytes of a table of size `to` with the options of this one. `None` if there is no such table.
     fn bytes_for(&self, to: Size) -> Option<Bytes> {
         let (spec, buckets) = self.fitting(to).ok()?;
         let node_buckets = if spec.is_tree() { size::node_buckets(to.nodes).ok()? } else { 0 };
@@ -137,9 +139,9 @@ impl RawTable {
         let of_slots = spec.bytes(&geometry, buckets).checked_add(node_bytes(node_buckets))?.checked_add(filter_bytes)?;
         let (slots, row) = (spec.slots(&geometry, buckets), if spec.is_indexed() { spec.row_bytes(1) } else { 0 });
         let list = match (spec.is_indexed(), self.device.is_gpu()) {
-            // A GPU lists the rows of an index that it makes, by 8 bytes each.
+            // A GPU that makes an index lists the rows, with 8 bytes for each.
             (true, true) => slots.checked_mul(8)?,
-            // A CPU has at most a bit for each slot of the smaller table.
+            // A CPU needs at most a bit for each slot of the smaller table.
             (false, false) => self.slots().div_ceil(8),
             _ => 0,
         };
@@ -150,16 +152,17 @@ impl RawTable {
         })
     }
 
-    /// Sizes to which a table with `stored` vectors grows, if the [schedule](Schedule::next) permits: one by four, and those by
-    /// two.
+    /// Sizes to which a table with `stored` vectors grows, if the [schedule](Schedule::next) permits: first the size after growth
+    /// by four, then two sizes after growth by two.
     ///
-    /// On a CPU they have the nodes that are forecast for their slots, at most four times as many as now. When nodes grow, roots
-    /// change, and are put into slots again. So slots that are more than a fifth full grow with them. On a GPU nodes only double,
-    /// when they are needed: it finds few nodes faster, because they stay in its cache.
+    /// On a CPU these sizes have the nodes that are forecast for their slots, at most four times as many as now. When nodes grow,
+    /// roots change, and are put into slots again. So slots that are more than a fifth full grow with the nodes. On a GPU nodes
+    /// only double, and only when they are needed: a GPU finds nodes of a small node table faster, because they stay in its
+    /// cache.
     fn steps(&self, schedule: &Schedule<'_>, growth: &Growth, stored: u64) -> (Size, [Size; 2]) {
         let Growth { from, doubled, lacks_slots, lacks_nodes, .. } = *growth;
-        // Vectors can be chosen so that no table has slots for them: their hashes are equal. For them no table gets more than 128
-        // times the slots that it needs.
+        // Vectors can be chosen so that no table has slots for them, because their hashes are equal. Even with such vectors no
+        // table gets more than 128 times the slots that it needs.
         let most = stored.saturating_mul(GROW_AT_MOST).max(doubled.slots);
         let slots_by = |factor: u64| match lacks_slots {
             true => from.slots.saturating_mul(factor).min(most),
@@ -176,7 +179,7 @@ impl RawTable {
             let nodes = forecast.clamp(least, from.nodes.saturating_mul(4).max(least)).min(MAX_NODES);
             Size { slots, nodes }
         };
-        // More nodes may need wider roots, and these far more slots (`fitting`).
+        // More nodes may need wider roots, and wider roots far more slots (`fitting`). Then the table only doubles.
         let of_that_size = |to: Size| {
             let slots = |(spec, buckets): (Spec, u64)| spec.slots(&self.geometry.of_spec(spec), buckets);
             if self.fitting(to).is_ok_and(|fitting| slots(fitting) <= 2 * to.slots) { to } else { doubled }
@@ -188,20 +191,21 @@ impl RawTable {
     fn with_schedule<T>(&self, budget: &Budget, before: Option<[u64; 2]>, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
         let (mut now, earlier) = (self.look().stored()?, self.earlier_counts());
         let has_nodes = self.size().nodes > 0;
-        // The root of a vector's tree is in its slot.
+        // A vector of n words needs at most n - 2 nodes, because the root of its tree is in its slot.
         let most_nodes = (self.width() as u64).saturating_sub(2);
-        // Nodes of rejected vectors belong to no stored vector yet.
+        // Excludes the nodes of rejected vectors: they belong to no stored vector yet.
         now[1] = nodes_of_stored(before, now, most_nodes);
         if before.is_some() && now[0] == 0 {
-            // Nodes have run out before any vector had all of its own. With one node for each vector, trees of 8 words used 0.57
-            // of 300,000 bytes on an H100, whose threads put the nodes of a whole batch at a time.
+            // Nodes have run out before any vector had all of its nodes, so assume the most nodes for each vector. When one node
+            // for each vector was assumed, trees of 8 words used only 0.57 of 300,000 bytes on an H100, whose threads put the
+            // nodes of a whole batch at a time.
             now = [1, most_nodes];
         }
         let of_slots = |slots: NonZeroU64| {
             let slots = slots.get();
             let forecast = MORE_NODES * forecast_nodes(&earlier, now, slots as f64 * FULL);
             let needed = forecast.min(slots as f64 * FULL * most_nodes as f64) / FULL;
-            // Nodes that are there must not make the table grow at once.
+            // The nodes that exist already must not make the new table grow at once.
             let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
             Size { slots, nodes: if has_nodes { nodes } else { 0 } }
         };
@@ -210,12 +214,12 @@ impl RawTable {
         Ok(with(&Schedule { limit, taste, held, bytes: &bytes, of_slots: &of_slots }))
     }
 
-    /// Grows to the next size of the schedule, or to less if there is less memory than there seemed to be. Returns false if the
-    /// limit permits none that helps.
+    /// Grows to the next size of the schedule, or to a smaller one if the device has less memory than it seemed to have. Returns
+    /// false if the limit permits no size that helps.
     ///
     /// # Errors
     ///
-    /// If there is no memory, as the device says, or the vectors do not fit the larger table. The table is as it was.
+    /// If the device has no memory for any size that helps, or the vectors do not fit the larger table. The table is as it was.
     pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
         let (budget, [stored, _]) = (self.budget(limit)?, self.look().stored()?);
         self.with_schedule(&budget, growth.before, |schedule| {
@@ -235,7 +239,7 @@ impl RawTable {
         })?
     }
 
-    /// As [`grow_within`](Self::grow_within), with an error that has the numbers instead of false.
+    /// As [`grow_within`](Self::grow_within), but returns an error that has the numbers instead of false.
     pub(super) fn grow_or_say_why(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<()> {
         if self.grow_within(call, limit, growth)? {
             return Ok(());
@@ -249,7 +253,8 @@ impl RawTable {
         Err(Error::MemoryLimit { taken, needed, limit })
     }
 
-    /// Grows a table to the next size of the schedule: more slots, or nodes, whichever are fuller. Returns whether it has.
+    /// Grows a table to the next size of the schedule: more slots or more nodes, whichever are fuller. Returns whether it has
+    /// grown.
     pub(crate) fn grow_next(&self, limit: MemoryLimit) -> Result<bool> {
         const CALL: &str = "grow_within";
         let (size, [stored, nodes]) = (self.size(), self.stored(CALL)?);
@@ -264,7 +269,7 @@ impl RawTable {
     pub(crate) fn vectors_within(&self, limit: MemoryLimit) -> Result<u64> {
         let mut budget = self.budget(limit)?;
         let mut size = self.size();
-        // In the last step the table takes the rest of the memory.
+        // Follows the schedule until the last step, in which the table takes the rest of the memory.
         for _ in 0..u64::BITS {
             let next = |schedule: &Schedule<'_>| {
                 // The schedule derives the number of nodes of a larger table from its slots.
@@ -278,14 +283,14 @@ impl RawTable {
         Ok((size.slots as f64 * FULL) as u64)
     }
 
-    /// Least [`MemoryLimit::Reserved`] within which a table that begins small holds this number of vectors. `None` if there is no
-    /// table for them.
+    /// Smallest [`MemoryLimit::Reserved`] within which a table that begins small can hold `vectors` vectors. `None` if no table
+    /// can hold them.
     pub(crate) fn memory_for(&self, vectors: u64) -> Result<Option<u64>> {
         let limit = u64::MAX;
         let budget = Budget { limit, taste: Taste::Early, held: 0, is_of_device: false };
         let slots = NonZeroU64::new((vectors as f64 / FULL).ceil() as u64).unwrap_or(NonZeroU64::MIN);
         let size = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
-        // While the last table is made, the one before takes up to a sixteenth. The rows of an index are in one place.
+        // While the last table is made, the table before it takes up to a sixteenth of the memory. Rows of an index do not move.
         let with_last = |bytes: Bytes| if self.spec().is_indexed() { bytes.full } else { (bytes.new as f64 / LAST_SHARE) as u64 };
         Ok(self.bytes_for(size).map(|bytes| with_last(bytes).max(bytes.full)))
     }

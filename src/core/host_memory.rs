@@ -16,7 +16,7 @@ pub(crate) struct HostMemory<T> {
 
 enum Memory<T> {
     Plain(Vec<T>),
-    /// Memory of a machine that copies from and to host memory by itself; `None` before the first use.
+    /// Buffer of a machine that copies from and to it directly; `None` before the first use.
     Pinned {
         machine: Arc<dyn Machine>,
         memory: Option<Box<dyn HostBuffer>>,
@@ -30,7 +30,7 @@ impl<T> Default for HostMemory<T> {
 }
 
 impl<T: NoUninit + AnyBitPattern> HostMemory<T> {
-    /// Allocates pinned memory, if the machine has such memory.
+    /// Makes an empty slice. Its memory will be pinned if the machine has such memory.
     pub(crate) fn pinned(machine: &Arc<dyn Machine>) -> Self {
         Self { memory: Memory::Pinned { machine: machine.clone(), memory: None }, len: 0 }
     }

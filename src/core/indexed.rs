@@ -9,13 +9,15 @@ use crate::layout::rows::{HoleClosing, RowCounts};
 use crate::{Error, Result};
 
 impl RawTable {
-    /// Begins a call of an indexed table, which the caller shares until the call has got its references; none for other tables.
+    /// Begins a call of an indexed table; `None` for other tables. The caller holds the table shared until the call has its
+    /// references.
     pub(super) fn begin_call(&self, sized: &TableState) -> Result<Option<Call<'_>>> {
         if !sized.spec.is_indexed() {
             return Ok(None);
         }
-        // Sequentially consistent: of two calls that overlap, the later one sees the earlier one, which sees it at its own end.
-        // (Calls that read these numbers hold the table's lock for writing, so they come after all calls that have returned.)
+        // Sequentially consistent: of two calls that overlap, the later one sees the earlier one when it begins, and the earlier
+        // one sees the later one when it ends. (Calls that read these numbers hold the table's lock for writing, so they come
+        // after all calls that have returned.)
         let number = self.calls.begin();
         let mut call = Call { calls: &self.calls, alone: None };
         if let Some(number) = number {
@@ -24,8 +26,8 @@ impl RawTable {
         Ok(Some(call))
     }
 
-    /// Closes the holes among the rows, if no other call began since this call did, and no kernel can have. Holes of earlier
-    /// calls are closed only if `filled`. Returns the rows that moved, and an error if there was one.
+    /// Closes the holes among the rows, unless other calls have overlapped with this one, or kernels may use the table. Holes of
+    /// earlier calls are closed only if `filled`. Returns the rows that moved, and an error if there was one.
     pub(super) fn close_holes(&self, call: Call<'_>, filled: bool) -> (Option<(HoleClosing, Generation)>, Result<()>) {
         let (mut sized, closing) = match self.holes_to_close(&call, filled) {
             Ok(Some(found)) => found,
@@ -33,8 +35,8 @@ impl RawTable {
         };
         let (moved, closed) = sized.store.close_holes(&closing);
         if moved {
-            // The values of the numbers that are taken back are those of rows that have moved. Arrays see this when the guard is
-            // dropped.
+            // The row numbers from `closing.given` on are taken back. Their values belong to rows that have moved. Arrays see
+            // this when the guard is dropped.
             self.arrays.keep(closing.given);
         }
         (moved.then(|| (closing, sized.generation)), closed)
@@ -59,7 +61,7 @@ impl RawTable {
         Ok(counts.close(rows, filled).map(|closing| (sized, closing)))
     }
 
-    /// Numbers below that of the last row that no vector has, in increasing order.
+    /// Row numbers that no vector has, below the number of the last row, in increasing order.
     pub(crate) fn holes(&self) -> Result<Vec<u64>> {
         let sized = self.sized("holes")?;
         let RowCounts { stored, given, .. } = sized.store.row_counts()?;
@@ -70,18 +72,18 @@ impl RawTable {
                 holes.sort_unstable();
                 return Ok(holes);
             }
-            // Rows that are being put count as holes, too.
+            // Rows that are being put count as holes, too, so the list may be longer than expected.
             capacity = count;
         }
     }
 
-    /// Returns the table, and the number of its rows that are stored without a hole before them. While the guard is held, the
-    /// table does not grow and is not cleared, but rows may be added. Waits only for operations that have the table exclusively.
+    /// Returns the table, and the number of rows before the first hole. While the guard is held, the table does not grow and is
+    /// not cleared, but rows may be added. Waits only for operations that have the table exclusively.
     pub(crate) fn with_dense_rows(&self, call: &'static str) -> Result<(SharedGuard<'_, TableState>, u64)> {
-        // A batch that is under way must not move the rows that are seen here.
+        // A batch that is under way must not move the rows that the caller gets.
         let _call = self.calls.overlap();
         if let Some(mut sized) = self.try_sized_exclusively(call) {
-            // Stored, so that it is not computed again.
+            // Store the number, so that it is not computed again.
             let rows = self.dense_rows_of(&sized, true)?;
             sized.store.set_dense(rows);
         }
@@ -146,7 +148,7 @@ mod tests {
         let hole = table.reference(2).unwrap();
         let refused = Error::InvalidReferences { invalid: 1, count: 2 };
         assert_eq!(table.get_many(&[references[3], hole]), Err(refused));
-        // The number is given to no other vector, and no row after it is lost, neither by growth nor by truncation.
+        // The hole's number is given to no other vector, and no row after it is lost, neither by growth nor by truncation.
         table.reserve_total(200).unwrap();
         assert_eq!((rows(&table), table.holes().unwrap()), (vec![(0, 0), (1, 10), (3, 30), (4, 40)], vec![2]));
         table.truncate(4).unwrap();
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(table.get_many(&references[..3]).unwrap(), [0, 10, 30]);
     }
 
-    /// A batch under way moves no row if another thread may have seen its number in the rows or the values.
+    /// A batch under way moves no row whose number another thread may have seen in the rows or the values.
     #[test]
     fn rows_that_were_looked_at_stay() {
         type Look = fn(&IndexedTable, &[Reference]);
@@ -168,7 +170,7 @@ mod tests {
             let (table, references) = with_a_hole();
             table.raw.calls.has_kernels.store(false, Ordering::SeqCst);
             let mut call = table.raw.begin_call(&table.raw.look()).unwrap().unwrap();
-            // As if rows 3 and 4 were its own.
+            // The call takes rows 3 and 4 for its own.
             call.alone = call.alone.map(|(number, _)| (number, 3));
             look(&table, &references);
             let (moved, closed) = table.raw.close_holes(call, true);

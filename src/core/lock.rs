@@ -11,7 +11,7 @@
 //!
 //! Other threads queue behind a thread that waits for exclusive access, so that it does not wait for ever.
 //!
-//! Guards are not `Send`: a guard is dropped by the thread that took it, whose list of guards contains it. The list decides about
+//! Guards are not `Send`: the thread that took a guard, and has it in its list of guards, also drops it. The list decides about
 //! errors only. A dropped guard releases exactly what it acquired, so memory safety rests on `state` alone, even if a guard is
 //! forgotten, or is dropped so late in the life of its thread that the list is gone.
 //!
@@ -33,11 +33,11 @@ const ALONE: u64 = 1 << 63;
 const CLOSED: u64 = 1 << 62;
 /// At least one thread waits for exclusive access.
 const WANTED: u64 = 1 << 61;
-/// The bits below count the guards that share the lock.
+/// The bits below `WANTED` count the guards that share the lock.
 const SHARED: u64 = WANTED - 1;
 
 pub(crate) struct TableLock<T> {
-    /// Differs between all locks of the process. An address would not: a later lock may have it again.
+    /// Unique among all locks of the process. An address is not: a later lock may have the same one.
     id: u64,
     state: AtomicU64,
     /// Number of threads that wait for exclusive access.
@@ -64,7 +64,7 @@ enum Mode {
 /// A guard that the calling thread holds.
 struct Held {
     lock: u64,
-    /// The operation that took it.
+    /// Name of the operation that took the guard.
     call: &'static str,
     mode: Mode,
 }
@@ -114,7 +114,7 @@ impl<T> TableLock<T> {
 
     #[inline]
     fn share_if(&self, call: &'static str, is_allowed: impl Fn(Mode) -> bool) -> Result<SharedGuard<'_, T>> {
-        // In one step for a thread that has no guard of this lock.
+        // One access to the thread's list both checks it for guards of this lock and adds the new one.
         let entered = held(|held| {
             let mut own = held.iter().filter(|guard| guard.lock == self.id).peekable();
             let again = own.peek().is_some();
@@ -125,9 +125,10 @@ impl<T> TableLock<T> {
             Ok(again)
         });
         let again = entered.transpose()?.unwrap_or(false);
-        // A thread that already has a guard excludes exclusive access. It must not wait for threads that wait for that.
+        // A thread that already has a guard keeps others from exclusive access. So it must not wait for threads that wait for
+        // exclusive access.
         let barred = if again { ALONE } else { ALONE | CLOSED | WANTED };
-        // Relaxed: the compare-and-swap checks it again.
+        // Relaxed: the compare-and-swap checks the state again.
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             if state & barred != 0 {
@@ -184,8 +185,8 @@ impl<T> TableLock<T> {
     fn wait_alone(&self) {
         let mut waiting = self.waiting();
         *waiting += 1;
-        // Relaxed: a thread that releases the lock either changes `state` after this, and sees the bit; or before, and then the
-        // compare-and-swap below sees that.
+        // Relaxed: a thread that releases the lock changes `state` either after this, and sees the bit, or before, and then the
+        // compare-and-swap below sees the change.
         self.state.fetch_or(WANTED, Ordering::Relaxed);
         loop {
             // Keep the bit if others wait for exclusive access.
@@ -202,8 +203,8 @@ impl<T> TableLock<T> {
     #[cold]
     fn wait_while(&self, barred: u64) {
         let mut waiting = self.waiting();
-        // Relaxed: the bits are cleared before the mutex is taken to notify. So the last check before a wait sees that, or the
-        // wait is notified.
+        // Relaxed: a thread that releases the lock clears the bits before it takes the mutex to notify. So the last check before
+        // a wait sees the cleared bits, or the wait is notified.
         while self.state.load(Ordering::Relaxed) & barred != 0 {
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
@@ -216,7 +217,8 @@ impl<T> TableLock<T> {
     /// Wakes the waiting threads after `state` was changed.
     #[cold]
     fn notify(&self) {
-        // A thread that has read `state` before holds the mutex until it waits.
+        // A thread that has read the earlier `state` holds the mutex until it waits, so the notification comes after the wait has
+        // begun.
         drop(self.waiting());
         self.changed.notify_all();
     }
@@ -224,7 +226,7 @@ impl<T> TableLock<T> {
     /// Removes a guard from the thread's list.
     #[inline]
     fn forget(&self, call: &'static str) {
-        // Names are compared by address: each guard has the text that was pushed.
+        // Names are compared by address: a guard and its entry in the list have the same string.
         let is_it = |guard: &Held| guard.lock == self.id && std::ptr::eq(guard.call, call);
         held(|held| {
             // Nearly always the newest one.
@@ -324,18 +326,18 @@ pub(crate) struct Frozen<'a, T> {
 }
 
 impl<'a, T> Frozen<'a, T> {
-    /// Makes the guard one that may change the value, as it was before [`Alone::freeze`].
+    /// Turns the guard back into one that may change the value, as before [`Alone::freeze`].
     ///
     /// # Panics
     ///
-    /// If this thread looks at the value.
+    /// If this thread has a guard by which it looks at the value.
     pub(crate) fn thaw(self) -> Alone<'a, T> {
         let Self { lock, call, .. } = self;
-        // Relaxed: no other thread shares the lock while a thread has a `Frozen`, and what this thread did it sees.
+        // Relaxed: no other thread shares the lock while a thread has a `Frozen`, and a thread sees its own changes.
         assert_eq!(lock.state.load(Ordering::Relaxed) & SHARED, 1, "no guard of this thread looks at a value that it changes");
         std::mem::forget(self);
         lock.forget(call);
-        // Only this guard is counted, and the bit is set. Relaxed: nothing passes to another thread.
+        // Only this guard is counted, and `CLOSED` is set. Relaxed: nothing passes to another thread.
         lock.state.fetch_xor(ALONE | CLOSED | 1, Ordering::Relaxed);
         lock.alone(call)
     }
@@ -456,7 +458,7 @@ mod tests {
         }
     }
 
-    /// Would not end with a lock in which all threads queue behind one that waits for exclusive access.
+    /// This test would not end with a lock in which all threads queue behind one that waits for exclusive access.
     #[test]
     fn who_shares_it_may_share_it_again_while_others_wait() {
         let lock = TableLock::new(0);

@@ -1,5 +1,6 @@
-//! Find-or-put of batches from the host. The common path runs under one guard: check, make room for results, search, report. If
-//! the table must grow or relocate keys for a batch, [`RawTable::put_in_parts`] and [`RawTable::retry_rejected`] take over.
+//! Find-or-put of batches from the host. In the common case one guard is held throughout: check, make room for results, search,
+//! report. If the table must grow or relocate keys for a batch, [`RawTable::put_in_parts`] or [`RawTable::retry_rejected`]
+//! continues.
 
 use super::ending::Ending;
 use super::growth::Room;
@@ -18,14 +19,15 @@ struct Put<'a> {
     beside: Option<&'a dyn UpsertTarget>,
     ending: Ending,
     tally: Tally,
-    /// Generation of the references of all vectors but those in `moved`.
+    /// Generation of the references of all vectors except those in `moved`.
     generation: Generation,
-    /// Leading vectors whose references a growth or a relocation has made stale.
+    /// Tally of the leading vectors whose references a growth or a relocation has made stale.
     moved: Tally,
 }
 
 impl Put<'_> {
-    /// Records that the table has this generation after the vectors that have been offered.
+    /// Records the table's generation after the vectors offered so far. If the generation has changed, the references of these
+    /// vectors are stale.
     fn moved_to(&mut self, generation: Generation) {
         if generation != self.generation {
             (self.generation, self.moved) = (generation, self.tally);
@@ -34,8 +36,8 @@ impl Put<'_> {
 }
 
 impl RawTable {
-    /// Find-or-put of all vectors of a request, with the results that it asks for. `values`: values beside the rows of an indexed
-    /// table that the batch changes.
+    /// Finds or puts all vectors of `words`, with the results that `request` asks for. `values`: changes to values that belong to
+    /// the rows of an indexed table.
     pub(crate) fn find_or_put(&self, words: &[u32], mut request: Request<'_>, values: Option<Changes<'_>>) -> Result<Batch> {
         let mut own = Buffers::new();
         let buffers = request.buffers.take().unwrap_or(&mut own);
@@ -59,13 +61,14 @@ impl RawTable {
         beside.into_iter().for_each(|array| array.put());
         done?;
         if results.has_references() && put.moved.offered() > 0 {
-            // If the vectors cannot be found now, their references are stale. Using them is an error later. That is no reason to
-            // withhold the outcomes.
+            // If the vectors cannot be found now, their references stay stale, so using them is an error later. The outcomes are
+            // reported nevertheless.
             let now = self.locate(FIND_OR_PUT, &words[..put.moved.offered() as usize * self.width()]);
             put.ending.end(now.map(|now| results.locate_again(&now, put.moved.new as usize)));
         }
         if let Some(call) = call {
-            // An error leaves holes, and does not affect any outcome; but values that could not move with their rows are lost.
+            // If holes cannot be closed, they remain, and no outcome changes. But if values cannot move with their rows, they are
+            // lost, so that error is returned.
             let (moved, closed) = self.close_holes(call, !leaves_holes);
             if let Some((closing, generation)) = moved {
                 beside.map_or(Ok(()), |array| array.rows_moved(&closing))?;
@@ -84,7 +87,7 @@ impl RawTable {
         self.options.grows || self.options.is_cuckoo()
     }
 
-    /// Puts vectors of a batch at once. `room`: what a table that grows had before.
+    /// Puts a batch, or a part of one, at once. `room`: for a table that grows, its room before the part.
     fn put_part(
         &self,
         sized: SharedGuard<'_, TableState>,
@@ -105,17 +108,19 @@ impl RawTable {
         drop(sized);
         tally = self.retry_rejected(part, tally, room.map(|room| room.before), put.beside, &mut put.ending)?;
         put.tally += tally;
-        // This includes vectors that were offered again: another growth may have come between.
+        // Records the generation again, because another growth may have made the references of all vectors so far stale,
+        // including vectors that were offered again.
         put.moved_to(self.look().generation);
         Ok(())
     }
 
-    /// Puts a batch for which the table has too little room: in parts, before which it grows.
+    /// Puts a batch for which the table has too little room. The batch is put in parts, and the table grows before a part if
+    /// needed.
     ///
     /// # Errors
     ///
-    /// If the first part ends with one, or if keys are left without a slot, which no other result mentions. Otherwise the results
-    /// so far are reported with the error.
+    /// An error of the first part, or [`Error::KeysWithoutSlot`] of any part, because no other result names those keys. Any other
+    /// error is reported with the results so far.
     #[cold]
     fn put_in_parts(
         &self,
@@ -159,10 +164,10 @@ mod tests {
     use super::super::lock::SHARED_SO_FAR;
     use crate::{Bucket, CompactTree, Device, Indexed, Request, Storage, Tree, VectorTable};
 
-    /// As long as nothing has to grow or be relocated, each call shares the table once, in tables of every kind.
+    /// As long as nothing has to grow or be relocated, each call takes the table's lock once, in tables of every kind.
     fn each_call_shares_it_once<S: Storage>(grows: bool) {
         let table = VectorTable::<S>::builder(4).capacity(1000).grows(grows).build(&Device::cpu_with_threads(2)).unwrap();
-        // Few enough for the nodes of a table that may grow.
+        // So few vectors that no node table has to grow.
         let words: Vec<u32> = (0..80).collect();
         let once = |call: &dyn Fn()| {
             let before = SHARED_SO_FAR.get();

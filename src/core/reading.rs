@@ -1,4 +1,4 @@
-//! Reading the vectors of a table, and its numbers.
+//! Reading of a table's vectors and counters.
 
 use super::window::{Window, piece};
 use crate::Result;
@@ -19,7 +19,7 @@ impl dyn Store {
         unsafe { self.machine().launch(kernel, &[self.table().argument()], items, arguments) }
     }
 
-    /// Number of stored vectors, and of nodes, or of rows that were given (any number in other tables).
+    /// Returns the number of stored vectors, and the number of nodes or of given rows (any number if the table has neither).
     pub(crate) fn stored(&self) -> Result<[u64; 2]> {
         let mut stored = [0; 2];
         // SAFETY: two numbers of the table, which kernels change atomically.
@@ -32,12 +32,13 @@ impl dyn Store {
         self.machine().synchronize()
     }
 
-    /// Removes all vectors. Calls `begin` once, before anything is changed. After an error all or none are gone.
+    /// Removes all vectors. Calls `begin` once, before anything is changed. After an error either all vectors are gone or none.
     pub(crate) fn clear(&mut self, begin: &mut dyn FnMut()) -> Result<()> {
         self.synchronize()?; // the caller's streams may still be searching
         begin();
         self.table_mut().set_dense(0);
-        // SAFETY: the kernel takes the table only, whose memory is as large as its geometry says. It is borrowed exclusively.
+        // SAFETY: the kernel takes only the table, which is borrowed exclusively, and whose memory is as large as its geometry
+        // says.
         unsafe { self.launch(Kernel::Clear, self.table().clear_words(), &[])? };
         *self.table().displaced() = None; // they are cleared, too
         self.machine().finish("clearing a table")?;
@@ -58,8 +59,8 @@ impl dyn Store {
         let sum_at = sum.lend(&mut invalid)?;
         for (references, vectors) in references.chunks(piece).zip(vectors.chunks_mut(piece * width)) {
             let arguments = [from.show(references)?, references.len() as u64, to.place(vectors.as_mut_ptr()), sum_at];
-            // SAFETY: the arguments of the kernel. There is room for the vectors of all references (asserted above), each of
-            // which the kernel checks before it reads the slot. `invalid` is added to atomically. All outlive the launch.
+            // SAFETY: the arguments of the kernel. There is space for the vectors of all references (asserted above). The kernel
+            // checks each reference before it reads the slot, and adds to `invalid` atomically. All buffers outlive the launch.
             unsafe { self.launch(Kernel::Get, vectors.len() as u64, &arguments)? };
             to.receive(vectors)?;
         }
@@ -70,20 +71,20 @@ impl dyn Store {
     /// Vectors in a range of slots, and the slot of each. The rows of an indexed table are in order.
     pub(crate) fn export(&self, slots: Range<u64>) -> Result<(Vec<u32>, Vec<u64>)> {
         let machine = self.machine();
-        // The warps of a GPU write vectors in no order. And rows lie in memory as they are wanted.
+        // The warps of a GPU would write vectors in no order. Rows of an indexed table are in order in memory already.
         if self.table().spec.is_indexed() && machine.is_gpu() {
             return self.export_rows(slots);
         }
         let (capacity, width) = ((slots.end - slots.start) as usize, self.table().spec.width());
-        // Not cleared: wide tables may hold a few vectors in many slots.
+        // This memory is not cleared, because a wide table may hold few vectors in many slots.
         let (mut vectors, mut references) = (room::<u32>(capacity * width)?, room::<u64>(capacity)?);
         let (vectors_on, references_on) =
             (Window::<u32>::new(machine, capacity * width)?, Window::<u64>::new(machine, capacity)?);
         let (mut count, count_on) = ([0], Window::<u64>::new(machine, 1)?);
         let (vectors_at, references_at) = (vectors_on.place(vectors.as_mut_ptr()), references_on.place(references.as_mut_ptr()));
         let arguments = [slots.start, slots.end, vectors_at, references_at, count_on.lend(&mut count)?, 0];
-        // SAFETY: the arguments of the kernel. The slots are slots of the table (RawTable), and there is room for one vector and
-        // one reference for each, in new memory.
+        // SAFETY: the arguments of the kernel. The slots are slots of the table (RawTable), and the new memory has space for one
+        // vector and one reference for each slot.
         unsafe { self.launch(Kernel::Export, slots.end - slots.start, &arguments)? };
         count_on.receive(&mut count)?;
         let count = count[0] as usize;
@@ -93,8 +94,8 @@ impl dyn Store {
             vectors_on.receive(&mut vectors)?;
             references_on.receive(&mut references)?;
         } else {
-            // SAFETY: the first `count` vectors, of `width` words each, and references have been written where they are, and
-            // there is room for them (asserted).
+            // SAFETY: the kernel has written the first `count` vectors, of `width` words each, and `count` references, for which
+            // there is space (asserted).
             unsafe {
                 vectors.set_len(count * width);
                 references.set_len(count);

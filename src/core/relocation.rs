@@ -1,4 +1,4 @@
-//! Cuckoo tables whose keys are relocated (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
+//! Relocates keys of cuckoo tables (cuda/warpset/compact/relocation.cuh), so that the stash has free slots again.
 
 use super::ending::Ending;
 use super::growth::Rejected;
@@ -22,7 +22,7 @@ fn is_little(part: u64, whole: u64) -> bool {
 }
 
 /// Whether another pass may help keys without a slot: the last one found slots for more than 1/64 of the `wanted` keys, or
-/// relocated more keys than needed slots. A table decides for itself; a cluster decides by the sums over its ranks.
+/// relocated more than `wanted` keys. A table decides for itself; a cluster decides by the sums over its ranks.
 pub(crate) fn another_pass_helps(wanted: u64, found: u64, relocated: u64) -> bool {
     !is_little(found, wanted) || relocated > wanted
 }
@@ -41,15 +41,15 @@ impl TableState {
 }
 
 /// Puts the keys of a cuckoo table, which has `slots` slots, into `to`, and relocates keys there when some find no slot. `rehash`
-/// puts those of a range of slots. Keys that are already in `to` stay. Nothing else uses either table. Returns false if
+/// puts the keys of a range of slots. Keys that are already in `to` stay. Nothing else uses either table. Returns false if
 /// relocation frees hardly any more slots.
 ///
-/// Offers the keys of as many slots at a time as the stash has. So about as many keys are offered again after a pass as it has
-/// made room for.
+/// Offers the keys of as many slots at a time as the stash has. So about as many keys are offered again after a pass as the pass
+/// has freed slots for.
 pub(super) fn move_by_relocation(to: &TableState, slots: u64, rehash: &dyn Fn(Range<u64>) -> Result<Counts>) -> Result<bool> {
     let stash = to.stash_slots();
     let piece = stash.max(LEAST_SLOTS);
-    // Different chains in every pass.
+    // Each pass has another seed, so that it tries other chains.
     let mut seeds = to.generation.number()..;
     for first in (0..slots).step_by(piece as usize) {
         let mut put = || rehash(first..slots.min(first + piece));
@@ -62,7 +62,7 @@ pub(super) fn move_by_relocation(to: &TableState, slots: u64, rehash: &dyn Fn(Ra
 }
 
 /// Relocates keys of a cuckoo table and calls `put` again, in turn, until `put` rejects no key. `rejected`: number of keys that
-/// found no slot the last time. Nothing else uses the table. Returns false if relocation frees hardly any more slots.
+/// the last `put` rejected. Nothing else uses the table. Returns false if relocation frees hardly any more slots.
 pub(super) fn put_by_relocation(
     table: &TableState,
     rejected: u64,
@@ -94,7 +94,7 @@ impl RawTable {
             return Ok(0);
         }
         let mut sized = self.sized_exclusively(call)?;
-        // Keys that an earlier relocation left without a slot, when it met an error.
+        // Puts back keys that an earlier relocation, which ended in an error, has left in no slot.
         sized.store.put_displaced_back()?;
         let next = Generation::next();
         let TableState { store, generation, .. } = &mut *sized;
@@ -102,7 +102,7 @@ impl RawTable {
     }
 
     /// Relocates keys, and offers rejected ones again, until none is rejected, or until that makes hardly any difference. A key
-    /// that is still rejected is not stored, and all slots of its walk hold other keys, no matter how often the batch offers it.
+    /// that is still rejected is not stored, even if the batch offers it many times: all slots of its walk hold other keys.
     pub(super) fn relocate_and_retry(&self, batch: &mut HostBatch<'_>, mut tally: Tally, ending: &mut Ending) -> Result<Tally> {
         while tally.full > 0 {
             let relocated = self.stored(FIND_OR_PUT).and_then(|[before, _]| {
@@ -116,11 +116,11 @@ impl RawTable {
             let Some((before, rejected, relocated)) = ending.keep(relocated) else { break };
             let wanted = tally.full;
             tally = self.retry(rejected, batch, tally, None)?;
-            // The count includes keys that other callers have put meanwhile: they may have taken the freed slots, or freed some.
+            // `now` includes keys that other callers have put meanwhile. They may have taken the freed slots, or freed some.
             // After an error the vectors put so far are reported.
             let Some([now, _]) = ending.keep(self.stored(FIND_OR_PUT)) else { break };
             let freed = relocated + now.saturating_sub(before);
-            // Each key may be offered many times.
+            // The batch may offer a key many times, so `wanted` may exceed the number of different keys.
             if self.look().relocation_ends(freed, wanted, wanted - tally.full, relocated) {
                 break;
             }

@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub(crate) outcomes: bool,
     pub(crate) references: bool,
     pub(crate) new_references: bool,
-    /// Destination of the results; none: vectors of the batch.
+    /// Destination of the results. `None`: new vectors of the [`Batch`](crate::Batch).
     pub(crate) buffers: Option<&'a mut Buffers>,
     pub(crate) parents: Option<&'a [Reference]>,
     pub(crate) changed: Option<&'a [u32]>,
@@ -79,15 +79,15 @@ impl<'a> Request<'a> {
     }
 
     /// Makes find-or-put *incremental*: each vector differs in some words from a stored one, its parent (for example, the state
-    /// that it is a successor of). One reference per vector.
+    /// that it is a successor of). Takes one reference for each vector.
     ///
     /// The results are unchanged. But a tree table that also gets the [changed words](Self::changed) visits only the nodes above
     /// these words: for k of w words at most k log2 w nodes, not w - 2. A GPU does so from 9 words on, or if the node table is
     /// larger than its L2 cache; otherwise it is faster to look for all nodes. In other tables parents have no effect.
     ///
-    /// Without masks of the changed words, a CPU compares each vector with its parent. A GPU then looks for all nodes, which
-    /// takes less time there, and a parent that is not stored, or a stale reference, does no harm. With masks a stale reference
-    /// is an error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
+    /// Without masks of the changed words, a CPU compares each vector with its parent, and a GPU looks for all nodes, which takes
+    /// less time there. A parent that is not stored, or a stale reference, then does no harm. With masks a stale reference is an
+    /// error ([`StaleReferences`](crate::Error::StaleReferences)), and nothing is put.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -109,12 +109,12 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the words that may differ from the [parent](Self::parents)'s. Each vector has a bit mask: bit i % 32 of mask word i /
-    /// 32 stands for word i of the vector. The mask has as many words as the bits need.
+    /// Sets the words that may differ from the words of the [parent](Self::parents). Each vector has a bit mask: bit i % 32 of
+    /// mask word i / 32 stands for word i of the vector. The mask has as many words as the bits need.
     ///
     /// The masks are trusted: a word whose bit is not set is taken from the parent. If it really differs, another vector may be
-    /// stored than the given one. The search does not look at unchanged words either, so the batch that put the parent must have
-    /// ended (on another stream: before this one begins).
+    /// stored than the given one. The search does not look at unchanged words, so the batch that put the parent must have ended.
+    /// A batch on another stream must have ended before this one begins.
     pub fn changed(mut self, masks: &'a [u32]) -> Self {
         self.changed = Some(masks);
         self
@@ -173,7 +173,7 @@ impl<'a> Request<'a> {
             (None, Some(_)) => {
                 Err(Error::LengthMismatch { what: "parents (needed with masks of changes)", given: 0, needed: count })
             }
-            // Parents are compared with the current contents: a stale reference does no harm.
+            // Vectors are compared with what is at their parents' references now, so a stale reference does no harm.
             (_, None) => Ok(()),
         }
     }

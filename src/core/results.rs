@@ -19,8 +19,8 @@ use std::mem::ManuallyDrop;
 pub struct Batch {
     /// Number of vectors with each outcome.
     pub tally: Tally,
-    /// Outcome of each vector, by position. Empty unless requested, and if the results went into [`Buffers`](crate::Buffers); the
-    /// same holds for the next two fields.
+    /// Outcome of each vector, by position. Empty if outcomes were not requested, or if the results were written to
+    /// [`Buffers`](crate::Buffers). The next two fields follow the same rule.
     pub outcomes: Vec<Outcome>,
     /// Location of each vector, by position (`None` if its outcome is [`Outcome::Full`]).
     pub references: Vec<Option<Reference>>,
@@ -33,9 +33,9 @@ pub struct Batch {
     pub stopped: bool,
     /// Error that occurred after something was put. One of these:
     ///
-    /// - why a table that [grows](crate::TableBuilder::grows) by itself, or whose keys [relocate](crate::Table::relocate), did
-    ///   not do so; for example, out of memory. Vectors then used the remaining slots, and are [`Full`](Outcome::Full) if there
-    ///   were none;
+    /// - why a table that [grows](crate::TableBuilder::grows) by itself did not grow, or a table did not
+    ///   [relocate](crate::Table::relocate) its keys; for example, out of memory. Vectors then used the remaining slots, and are
+    ///   [`Full`](Outcome::Full) if there were none;
     /// - why the batch has [`stopped`](Self::stopped);
     /// - why the batch could not find its vectors again after it had made the table grow. Then its references are stale.
     pub error: Option<Error>,
@@ -70,7 +70,7 @@ impl Batch {
 /// Results of a batch whose vectors may be offered in parts, in the caller's [`Buffers`] or in new ones.
 pub(crate) struct Results<'a> {
     buffers: &'a mut Buffers,
-    /// Whether outcomes are reported: those of a table that offers rejected vectors again are needed in any case.
+    /// Whether outcomes are reported. If rejected vectors are offered again, outcomes are needed even if they are not reported.
     reports_outcomes: bool,
     finished: bool,
 }
@@ -94,7 +94,7 @@ impl<'a> Results<'a> {
         Ok(results)
     }
 
-    /// Find-or-put of these vectors that writes its results here.
+    /// Returns a find-or-put batch of `vectors` that writes its results into the buffers.
     pub(crate) fn batch<'b, 'r: 'b>(
         &'b mut self,
         vectors: &'b [u32],
@@ -119,8 +119,8 @@ impl<'a> Results<'a> {
         !self.buffers.references.is_empty() || !self.buffers.new_references.is_empty()
     }
 
-    /// Corrects the references of the first vectors, which have been moved since: `now` has their locations. `new` of them were
-    /// new.
+    /// Corrects the references of the first vectors, which have moved since: `now` has their locations. `new` of these vectors
+    /// were new.
     pub(crate) fn locate_again(&mut self, now: &[Option<Reference>], new: usize) {
         let Buffers { outcomes, references, new_references } = &mut *self.buffers;
         let bits = |reference: &Option<Reference>| reference.map_or(0, Reference::to_bits);
@@ -128,14 +128,14 @@ impl<'a> Results<'a> {
         if new_references.is_empty() {
             return;
         }
-        // Another call may have removed some of them: then there are fewer.
+        // Another call may have removed some of these vectors; then there are fewer than `new` references.
         let new_references = &mut new_references[..new];
         new_references.fill(0);
         let new = now.iter().zip(&outcomes[..]).filter(|(now, outcome)| now.is_some() && **outcome == Outcome::New as u8);
         new_references.iter_mut().zip(new).for_each(|(reference, (now, _))| *reference = bits(now));
     }
 
-    /// Corrects the references to rows that were moved when holes were closed. Those of an earlier generation stay stale.
+    /// Corrects the references to rows that were moved when holes were closed. References of an earlier generation stay stale.
     pub(crate) fn rows_moved(&mut self, closing: &HoleClosing, generation: Generation) {
         if closing.moves.is_empty() {
             return;
@@ -157,7 +157,8 @@ impl<'a> Results<'a> {
         outcomes.truncate(if self.reports_outcomes { offered } else { 0 });
         references.truncate(offered);
         new_references.truncate(tally.new as usize);
-        // A sum, which compilers make fast, by several threads: one thread would need a tenth of the time of a whole batch.
+        // Folds all bytes, which compilers make fast, with several threads: one thread would need a tenth of the time of a whole
+        // batch.
         let are_outcomes = |bytes: &[u8]| bytes.iter().fold(0, |wrong, byte| wrong | u8::from(byte.wrapping_sub(1) > 2)) == 0;
         assert!(Workers::get().all(outcomes, are_outcomes), "kernels write an outcome for every vector");
         // A vector that was new to this call, and that another call has removed since, has no reference.
@@ -177,7 +178,7 @@ impl<'a> Results<'a> {
 
 /// Memory for the results of batches, for callers that repeat batches: see [`Request::into`](crate::Request::into).
 ///
-/// The memory grows to the needs of the largest batch, and is kept. Each batch replaces the results of the one before. If it
+/// The memory grows to the needs of the largest batch, and is kept. Each batch replaces the results of the one before. If a batch
 /// fails, there are no results. If the buffers are made by [`pinned`](Self::pinned), the GPU writes to them without a copy in
 /// between. For more about fast batches see [How host batches are staged](crate::host_batches#how-host-batches-are-staged).
 ///
@@ -220,7 +221,7 @@ impl Buffers {
 
     /// Returns buffers that will allocate pinned (page-locked) memory. The GPU writes results to it directly.
     ///
-    /// On a CPU equal to [`new`](Self::new).
+    /// On a CPU, the same as [`new`](Self::new).
     pub fn pinned(device: &Device) -> Self {
         Self {
             outcomes: HostMemory::pinned(&device.machine),
@@ -272,12 +273,12 @@ pub(crate) fn are_seen(outcomes: Vec<u8>) -> Vec<bool> {
     Workers::get().for_each_mut(&mut outcomes, |piece| {
         piece.iter_mut().for_each(|outcome| *outcome = u8::from(*outcome == Outcome::Seen as u8));
     });
-    // SAFETY: every byte is 0 or 1 by now, as in a `bool`. So size, alignment and capacity are equal. The bytes have no other
-    // owner.
+    // SAFETY: every byte is 0 or 1 by now, as in a `bool`. Both types have the same size and alignment, so the capacity is right.
+    // The bytes have no other owner.
     unsafe { Vec::from_raw_parts(outcomes.as_mut_ptr().cast(), outcomes.len(), outcomes.capacity()) }
 }
 
-/// References that an export has written.
+/// References to the slots that an export has written.
 pub(crate) fn references_of(slots: Vec<u64>, generation: Generation) -> Vec<Reference> {
     slots.into_iter().map(|slot| generation.reference(slot)).collect()
 }

@@ -10,10 +10,10 @@ use crate::{Error, Result};
 /// Bytes of the vectors that are read from a table at once.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Determines whether to keep each of some vectors, one after another: pushes a flag for each.
+/// Selects the vectors to keep: gets the words of some vectors, and pushes a flag for each vector, in order.
 pub(crate) type Keep<'a> = dyn FnMut(&[u32], &mut Vec<bool>) + 'a;
 
-/// A table that will replace another, and the number of vectors that it lacks.
+/// A table that will replace another one, and the number of vectors that are not in it any more.
 pub(crate) struct Rebuilt {
     pub table: TableState,
     pub removed: u64,
@@ -22,8 +22,8 @@ pub(crate) struct Rebuilt {
 }
 
 impl RawTable {
-    /// Replaces the table by one of the same size with the vectors that `keep` selects. Returns the number of the others. If
-    /// there are none, the table is unchanged.
+    /// Replaces the table by one of the same size with the vectors that `keep` selects. Returns the number of vectors removed. If
+    /// that is 0, the table is unchanged.
     pub(crate) fn retain(&self, keep: &mut Keep<'_>) -> Result<u64> {
         // `keep` is the caller's code: it may look at this table, but must not change it.
         self.replace("retain", |sized| match sized.spec.is_indexed() {
@@ -32,8 +32,8 @@ impl RawTable {
         })
     }
 
-    /// Replaces the table by the result of `rebuild`. Returns the number of vectors removed. If there is no other
-    /// table, this one is unchanged. Waits for all work on the machine before.
+    /// Waits for all work on the machine, and then replaces the table by the result of `rebuild`. Returns the number of vectors
+    /// removed. If `rebuild` returns `None`, the table is unchanged.
     pub(crate) fn replace(
         &self,
         call: &'static str,
@@ -57,16 +57,17 @@ impl RawTable {
         Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets }
     }
 
-    /// Ranges of references whose vectors are read at once.
+    /// Ranges of slots or rows, below `references`, whose vectors are read at once.
     fn pieces(&self, references: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
         let piece = (PIECE_BYTES / (self.width() as u64 * 4)).max(1);
         (0..references).step_by(piece as usize).map(move |first| first..references.min(first + piece))
     }
 
-    /// Table of the vectors that `keep` selects; none if it selects all.
+    /// Builds a table of the vectors that `keep` selects; `None` if it selects all.
     fn kept_vectors(&self, sized: &TableState, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
         let (mut flags, mut removed) = (Vec::new(), 0);
-        // As long as all stay, there is no other table, which might have no memory, or no slot for one of them.
+        // As long as `keep` selects all vectors, no other table is made: there might be no memory for it, or no slot in it for a
+        // vector.
         let mut pieces = self.pieces(self.slots_of(sized));
         let mut first_changed = None;
         for slots in pieces.by_ref() {
@@ -91,7 +92,7 @@ impl RawTable {
             }
             Ok(())
         };
-        // `keep` has seen these already, and keeps them all.
+        // `keep` has seen the vectors in these slots already, and has selected them all.
         for slots in self.pieces(changed.start) {
             put_all(sized.store.export(slots)?.0)?;
         }
@@ -104,7 +105,7 @@ impl RawTable {
         Ok(Some(Rebuilt { table, removed, numbers: None }))
     }
 
-    /// Table of the rows that `keep` selects, in their order, without holes; none if it selects all.
+    /// Builds a table of the rows that `keep` selects, in their order, without holes; `None` if it selects all.
     fn kept_rows(&self, sized: &TableState, keep: &mut Keep<'_>) -> Result<Option<Rebuilt>> {
         let given = sized.store.row_counts()?.given;
         let (mut flags, mut removed) = (Vec::new(), 0);
@@ -117,7 +118,7 @@ impl RawTable {
         if removed == 0 { Ok(None) } else { self.rows_only(sized, numbers, removed).map(Some) }
     }
 
-    /// Table of the rows with these numbers, which are stored, in order and without holes.
+    /// Builds a table of the rows with these numbers, in order and without holes. The rows are stored.
     pub(crate) fn rows_only(&self, sized: &TableState, numbers: Vec<u64>, removed: u64) -> Result<Rebuilt> {
         let parameters = self.parameters_of(sized);
         let mut store = self.device.machine.new_store(&parameters)?;
@@ -137,7 +138,7 @@ impl RawTable {
     }
 }
 
-/// Keeps the vectors that `keep` selects, whose flags it leaves in `flags`. Returns the number of the others.
+/// Shortens `words` to the vectors that `keep` selects, and leaves a flag for each vector in `flags`. Returns the number removed.
 fn filter(words: &mut Vec<u32>, width: usize, flags: &mut Vec<bool>, keep: &mut Keep<'_>) -> u64 {
     flags.clear();
     keep(words, flags);

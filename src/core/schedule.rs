@@ -1,28 +1,30 @@
 //! Sizes by which a table grows, so that in the end it fills the memory that it may take.
 //!
 //! Growth needs the old and the new table at once. A table that doubles for as long as it can ends with a third to two thirds of
-//! its memory: if it takes more than a third, twice as much does not fit beside it. So the last growth has to start from a table
-//! that is small against the limit, and may then take all the rest: from a sixteenth of the limit to fifteen sixteenths.
+//! its memory: if it takes more than a third, a table of twice the size does not fit beside it. So the last growth has to start
+//! from a table that is small compared with the limit, and may then take all the rest: from a sixteenth of the limit to fifteen
+//! sixteenths.
 //!
 //! The schedule changes no kernel, no reference and no view, and serves every kind of table. Two other designs were considered:
 //!
 //! - *A frozen segment and a live one.* Nothing is copied, and references stay valid. But each lookup of a new vector searches
-//!   two tables, each kernel of a user and each file needs two views, and a batch under way when the segment freezes may put the
-//!   same vector into both unless every put waits for it. It would gain the sixteenth that the schedule leaves.
-//! - *Growth in place*, from the last bucket to the first, in memory that is mapped behind the table. Vectors of one bucket go
-//!   to adjacent buckets of a larger table (cuda/cpu_kernels/growth.hpp). But vectors away from their first bucket, a tenth to
+//!   two tables, and each kernel of a user and each file needs two views. Besides, a batch under way when the segment freezes may
+//!   put the same vector into both tables, unless every put waits for that batch. This design would gain the sixteenth of the
+//!   memory that the schedule leaves.
+//! - *Growth in place*, from the last bucket to the first, in memory that is mapped behind the table. Vectors of one bucket go to
+//!   adjacent buckets of a larger table (cuda/cpu_kernels/growth.hpp). But vectors away from their first bucket, a tenth to
 //!   nearly half of all, need memory of their own until the end, and a growth in which a vector finds no slot would have to be
-//!   undone. It would gain as much.
+//!   undone. This design would gain the same sixteenth.
 //!
 //! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
-//! used. So it is early only within memory that is named as the table's own.
+//! used. So the last growth comes early ([`Taste::Early`]) only if the limit is memory of the table's own.
 //!
-//! *By four, not by two, while the table is small.* A table that doubles moves each vector one to two times until the end, and
-//! one that grows by four 0.3 to 1.3 times. Both make equally many slots for each vector, on average over all numbers of
-//! vectors. In the end a table that doubles is 0.43 to 0.85 full, and one that grows by four 0.21 to 0.85. So a table grows by
-//! four as long as it then takes a sixteenth of the limit or less, and by two beyond that. Searches from 2^20 slots on a CPU
-//! took 1.07 to 1.39 times the time of a search with the right capacity by doubling, and 0.92 to 1.17 times by four
-//! (`benches/growth.md`).
+//! *By four, not by two, while the table is small.* A table that doubles moves each vector one to two times until the end, and a
+//! table that grows by four 0.3 to 1.3 times. On average over all numbers of vectors, both make equally many slots for each
+//! vector in all their tables together. In the end a table that doubles is 0.43 to 0.85 full, and one that grows by four 0.21 to
+//! 0.85. So a table grows by four if it takes at most a sixteenth of the limit afterwards, and otherwise by two. Searches on a
+//! CPU that begin with 2^20 slots took 1.07 to 1.39 times as long as with the right capacity when tables doubled, and 0.92 to
+//! 1.17 times as long when they grew by four (`benches/growth.md`).
 
 use crate::layout::size::Size;
 use std::num::NonZeroU64;
@@ -32,29 +34,29 @@ use std::num::NonZeroU64;
 pub(super) struct Bytes {
     /// Bytes that growth to this size allocates.
     pub new: u64,
-    /// Bytes of a table of this size when it grows next, so that it holds them during that growth.
+    /// Bytes that a table of this size takes when it grows next, and holds during that growth.
     pub until_next: u64,
     /// Bytes of the table when it is full.
     pub full: u64,
 }
 
-/// How the table chooses between doubling and taking all the rest.
+/// Rule by which the table chooses between doubling and taking all the rest of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taste {
     /// Doubling must leave fifteen sixteenths of the limit for the last table.
     Early,
-    /// Doubling must leave two thirds: that is, the table can double once more, or more.
+    /// Doubling must leave two thirds of the limit for the last table, so that the table can double at least once more.
     Late,
 }
 
-/// Fill from which a table is nearly full, so that a growth by little is better than none.
+/// Fill above which a table is nearly full: growth by little is better than none then.
 pub(super) const NEARLY_FULL: f64 = 0.94;
 
-/// Share of a reserved limit that the last table takes, at least, if the first one is small.
+/// Smallest share of a reserved limit that the last table takes, if the first table is small.
 pub(super) const LAST_SHARE: f64 = 15.0 / 16.0;
 
 impl Taste {
-    /// Fraction of the largest possible table that doubling must leave possible.
+    /// After doubling, at least this fraction of the largest possible table must still fit beside the doubled one.
     fn least_share(self) -> f64 {
         match self {
             Self::Early => LAST_SHARE,
@@ -63,7 +65,7 @@ impl Taste {
     }
 }
 
-/// Factor between two sizes that are tried, at least, when the largest one is searched for from above.
+/// Smallest factor from one size to the next smaller one that is tried in the search for the largest size.
 const LEAST_STEP: f64 = 7.0 / 8.0;
 
 /// A table that is to grow, and its memory.
@@ -80,11 +82,11 @@ pub(super) struct Schedule<'a> {
 }
 
 impl Schedule<'_> {
-    /// Size to grow to: the first of these that leaves enough of the memory for the last table, or all the rest of the memory.
-    /// `None` if the rest does not help, as `helps` says.
+    /// Size to grow to: the first of the sizes below that leaves enough of the memory for the last table. If none does, the size
+    /// that takes all the rest of the memory, or `None` if that size does not help (`helps`).
     ///
-    /// - `by_four`, if that leaves fifteen sixteenths, also within a limit whose taste is [`Late`](Taste::Late);
-    /// - a size of `by_two`, if that leaves the share of the taste.
+    /// - `by_four`, if it leaves fifteen sixteenths of the limit, even if the taste is [`Late`](Taste::Late);
+    /// - each size of `by_two`, if it leaves the share that the taste requires.
     pub(super) fn next(&self, by_four: Size, by_two: &[Size], helps: impl Fn(Size) -> bool) -> Option<Size> {
         if self.leaves_enough(by_four, Taste::Early) {
             return Some(by_four);
@@ -99,7 +101,7 @@ impl Schedule<'_> {
         self.spare(to).is_some()
     }
 
-    /// Whether the schedule permits to double the table.
+    /// Whether the schedule permits doubling the table.
     #[cfg(feature = "cluster")]
     pub(super) fn doubles(&self, doubled: Size) -> bool {
         self.leaves_enough(doubled, self.taste)
@@ -108,12 +110,12 @@ impl Schedule<'_> {
     /// Whether growth to this size leaves enough of the memory for the last table.
     fn leaves_enough(&self, to: Size, taste: Taste) -> bool {
         let Some(bytes) = (self.bytes)(to).filter(|bytes| self.fits_beside(self.held, *bytes)) else { return false };
-        // Far from the limit the answer needs no search.
+        // Far from the limit, no search for the largest table is needed.
         if bytes.until_next <= self.limit / 64 {
             return true;
         }
-        // Rows of an index stay where they are, so that doubling always leaves them all the memory. But each growth names all
-        // rows in a new index: doubling up to the limit took 1.4 to 1.9 times the time of an index that is large enough.
+        // Rows of an indexed table stay where they are, so doubling never takes memory from them. But each growth enters all rows
+        // into a new index: doubling up to the limit took 1.4 to 1.9 times the time of an index that is large enough.
         if taste == Taste::Early && bytes.full > self.limit / 16 {
             return false;
         }
@@ -123,7 +125,7 @@ impl Schedule<'_> {
         best == 0.0 || after >= taste.least_share() * best
     }
 
-    /// Bytes that are left beside the present table and one of this size. `None` if the table may not grow to this size.
+    /// Bytes that are left beside the present table and a table of size `to`. `None` if the table may not grow to this size.
     pub(super) fn spare(&self, to: Size) -> Option<u64> {
         let bytes = (self.bytes)(to).filter(|bytes| self.fits_beside(self.held, *bytes))?;
         self.limit.checked_sub(self.held)?.checked_sub(bytes.new)
@@ -135,15 +137,16 @@ impl Schedule<'_> {
 
     /// Largest size, within 1/1,000, of a table that can be made while `held` bytes are taken.
     pub(super) fn largest(&self, held: u64) -> Option<Size> {
-        // A slot has two bytes or more. From above, because tables of more slots may have smaller ones.
+        // Starts from above, because a table of more slots may have smaller slots. A slot has at least two bytes.
         let mut slots = NonZeroU64::new((self.limit.saturating_sub(held) / 2).min(crate::layout::limits::MAX_CAPACITY))?;
         loop {
             let size = (self.of_slots)(slots);
             let next = match (self.bytes)(size) {
                 Some(bytes) if self.fits_beside(held, bytes) => return Some(size),
-                // Bytes are nearly proportional to slots as long as these have the same number of bits. Roots of more nodes may
-                // need slots of twice as many, so a large step could pass over the best size: a compact tree of 127 million
-                // slots of 8 bytes led to one of 17 million, and 23 million slots of 4 bytes would have fitted.
+                // Bytes are nearly proportional to the number of slots as long as slots have the same number of bits. With more
+                // nodes, roots may need slots of twice as many bits, so a large step could pass over the best size: one step from
+                // a compact tree table of 127 million slots of 8 bytes led to one of 17 million slots, but 23 million slots of 4
+                // bytes would have fitted.
                 Some(Bytes { new, full, .. }) => {
                     let share = |may: u64, bytes: u64| may as f64 / bytes.max(1) as f64;
                     let share = share(self.limit.saturating_sub(held), new).min(share(self.limit, full));
@@ -156,25 +159,25 @@ impl Schedule<'_> {
     }
 }
 
-/// Nodes of the vectors that are stored, at most. `before`, if vectors have been rejected since: numbers of vectors and nodes
-/// before they were offered. `most`: most nodes of a vector.
+/// Upper bound of the number of nodes that belong to stored vectors. `before`: if vectors were rejected, the numbers of vectors
+/// and nodes before these vectors were offered. `most`: largest number of nodes of a vector.
 ///
 /// Threads of a GPU put the nodes of many vectors at a time. When nodes run out, all of these vectors are rejected, and each has
-/// some nodes already. A forecast that takes them for nodes of the stored vectors makes too many nodes: trees of 8 words then
+/// put some nodes already. A forecast that counts these as nodes of stored vectors makes too many nodes: trees of 8 words then
 /// used 0.64 to 0.69 of 1 MiB on an H100.
 pub(super) fn nodes_of_stored(before: Option<[u64; 2]>, [vectors, nodes]: [u64; 2], most: u64) -> u64 {
     let [vectors_before, nodes_before] = before.unwrap_or([0, nodes]);
     nodes.min(nodes_before.saturating_add(vectors.saturating_sub(vectors_before).saturating_mul(most)))
 }
 
-/// Factor between two sizes of a table whose nodes are compared: two doublings, or one growth by four, give a little less than
-/// 4. Between sizes that are nearer to each other the numbers tell more about the part of a search that is under way than about
-/// its states: at.6 had 269,674 nodes at 589,396 states and 412,491 at 900,024, which is in proportion, but an eighth less than
-/// that between 225,837 and 900,024.
+/// Smallest factor between two numbers of vectors whose nodes are compared. Two doublings, or one growth by four, give a little
+/// less than 4. Counts that are nearer to each other say more about the current part of a search than about its states. For
+/// example, at.6 had 269,674 nodes at 589,396 states and 412,491 at 900,024: in proportion. But between 225,837 and 900,024
+/// states, nodes grew an eighth less than in proportion.
 const FAR: f64 = 3.9;
 
-/// Adds the numbers of vectors and nodes to those of earlier sizes, unless they are near the last ones. Forgets counts of more
-/// vectors: the table was cleared since.
+/// Adds the numbers of vectors and nodes to the earlier ones, unless the last counts are near. Removes earlier counts of more
+/// vectors, because the table has been cleared since.
 pub(super) fn remember(earlier: &mut Vec<[u64; 2]>, now: [u64; 2]) {
     while earlier.pop_if(|last| last[0] > now[0]).is_some() {}
     if earlier.last().is_none_or(|last| now[0] as f64 >= 1.1 * last[0] as f64) {
@@ -182,25 +185,25 @@ pub(super) fn remember(earlier: &mut Vec<[u64; 2]>, now: [u64; 2]) {
     }
 }
 
-/// Nodes of each further vector, if it has as many as those since an `earlier` size, at least the last eighth of all. `None` if
-/// there are no vectors.
+/// Forecasts the number of nodes of each further vector: the mean over the vectors that were put since an `earlier` count, which
+/// are at least the last eighth of all. `None` if there are no vectors.
 pub(super) fn nodes_of_next(earlier: &[[u64; 2]], now: [u64; 2]) -> Option<f64> {
     let before = earlier.iter().rev().find(|earlier| earlier[0] < now[0] - now[0] / 8).unwrap_or(&[0, 0]);
     let since = |which: usize| now[which].saturating_sub(before[which]) as f64;
     (now[0] > 0).then(|| since(1) / since(0))
 }
 
-/// Number of nodes of a table with `vectors` vectors, after that of its nodes now and at `earlier` sizes, as (vectors, nodes).
+/// Forecasts the number of nodes of a table with `vectors` vectors. `now` and `earlier`: its counts of (vectors, nodes).
 ///
 /// Vectors share subtrees, and the more vectors there are, the fewer new subtrees each brings. In searches nodes grow as a power
-/// of vectors (for words of texts this is known as Heaps' law). If parts are drawn from a number D of possible ones, they run
-/// out: N vectors have D (1 - exp(-N / D)) nodes. [`Law`] covers both. It needs counts at three sizes that are [`FAR`] from each
-/// other. [`RunningOut`] is used instead if it fits all counts between those far better. With fewer counts, nodes grow as a power
-/// of vectors, with the exponent, at most 1, between now and the last size that is far, or the first size if none is. Without an
-/// earlier size nodes are in proportion.
+/// of vectors (for words of texts this is known as Heaps' law). If parts are drawn from D possible ones, they run out: N vectors
+/// have D (1 - exp(-N / D)) nodes. [`Law`] covers both cases. It needs three counts that are [`FAR`] from each other.
+/// [`RunningOut`] is used instead if it fits all counts in between far better. With fewer counts, nodes grow as a power of
+/// vectors. Its exponent, at most 1, is the one between now and the last count that is far, or the first count if none is far.
+/// Without an earlier count, nodes grow in proportion to vectors.
 ///
-/// Tried: a power in place of [`Law`], with 45 lines less. Of at.6 within 128 MiB a tree table then stored 10.34 million states
-/// instead of 11.01, and a compact one 10.17 instead of 10.86.
+/// Tried and rejected: a power in place of [`Law`], with 45 lines less. Within 128 MiB a tree table then stored 10.34 million
+/// states of at.6 instead of 11.01, and a compact tree table 10.17 instead of 10.86.
 pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) -> f64 {
     let now = now.map(|count| (count as f64).max(1.0));
     let known = earlier.iter().rev().filter(|of| of[0] >= 64 && of[1] > 0).map(|of| of.map(|count| count as f64));
@@ -222,34 +225,35 @@ pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) 
             misfits.fold(0.0, f64::max)
         };
         let of_running_out = misfit(&|vectors| running_out.nodes(vectors));
-        // Two of them are on the curve by its construction.
+        // Needs four counts, because two of them are on the curve by its construction.
         counts().count() >= 4 && of_running_out < MOST_MISFIT && FAR_BETTER * of_running_out < misfit(&of_law)
     });
     running_out.map_or_else(|| of_law(vectors), |running_out| running_out.nodes(vectors))
 }
 
-/// Greatest relative difference between the counts and [`RunningOut`], for it to be used. Searches, whose nodes do not run out,
-/// differ by 0.01 to 0.07.
+/// Largest relative difference from the counts at which [`RunningOut`] is used. In searches, whose nodes do not run out, the
+/// difference is 0.01 to 0.07.
 const MOST_MISFIT: f64 = 0.002;
 
-/// Factor by which [`RunningOut`] must be nearer to the counts than [`Law`], for it to be used.
+/// Factor by which [`RunningOut`] must be nearer to the counts than [`Law`] to be used.
 const FAR_BETTER: f64 = 4.0;
 
-/// Nodes of two kinds: some had all occurred before the first count, and others run out: c + s D (1 - exp(-N / D)) nodes.
+/// Law for nodes of two kinds: some had all occurred before the first count, and others run out. N vectors have c + s D (1 -
+/// exp(-N / D)) nodes.
 ///
-/// A vector of eight words whose left half is random, and whose right half has 2^8 values, has 4,400 nodes that soon have all
-/// occurred, and 2^24 that run out. From 450,000 vectors [`Law`] takes the first for sharing that lessens, and forecast 1.4 times
-/// the nodes of 2^24 vectors.
+/// Example: vectors of eight words with a random left half, and a right half that has 2^8 possible values. Then 4,400 nodes soon
+/// have all occurred, and 2^24 possible nodes run out. From 450,000 vectors, [`Law`] mistakes the nodes of the first kind for
+/// sharing that lessens, and forecasts 1.4 times the nodes of 2^24 vectors.
 #[derive(Clone, Copy, Debug)]
 struct RunningOut {
     now: [f64; 2],
-    /// Nodes for each vector, if all are new.
+    /// Nodes for each vector while all of them are new.
     scale: f64,
     possible: f64,
 }
 
 impl RunningOut {
-    /// The law through these counts. `None` if new nodes do not get fewer.
+    /// The law through these counts. `None` if the number of new nodes for each vector does not fall.
     fn through(first: [f64; 2], last: [f64; 2], now: [f64; 2]) -> Option<Self> {
         let new = |possible: f64, from: f64, to: f64| {
             let left = |vectors: f64| (-vectors / possible).exp();
@@ -258,7 +262,7 @@ impl RunningOut {
         let ratio = |possible: f64| new(possible, last[0], now[0]) / new(possible, first[0], last[0]);
         let counted = (now[1] - last[1]) / (last[1] - first[1]);
         let (mut low, mut high) = (now[0] / 30.0, now[0] * 1e5);
-        // The ratio is larger the more nodes are possible. Counts without a new node have no ratio.
+        // The more nodes are possible, the larger is the ratio. Counts without a new node have no ratio.
         if !(ratio(low)..ratio(high)).contains(&counted) {
             return None;
         }
@@ -275,7 +279,7 @@ impl RunningOut {
     }
 }
 
-/// Exponent of the power by which nodes grow between two sizes.
+/// Exponent of the power by which nodes grow between two counts.
 fn exponent(before: [f64; 2], now: [f64; 2]) -> f64 {
     (now[1] / before[1]).ln() / (now[0] / before[0]).ln()
 }
@@ -291,19 +295,20 @@ struct Law {
 }
 
 impl Law {
-    /// Least b for which the law is not taken for a power.
+    /// With a smaller b, the law is computed as a power.
     const LEAST_B: f64 = 0.01;
 
     fn of_power(exponent: f64) -> Self {
         Self { b: 0.0, x: Self::x_of(exponent), at: 0.0 }
     }
 
-    /// The law whose exponents between these sizes are those of the counts, but for b, which is at most 1.
+    /// The law whose exponents between these counts are the counted ones. (It deviates if its b would be more than 1.)
     fn through(first: [f64; 2], last: [f64; 2], now: [f64; 2]) -> Self {
         let between = |from: [f64; 2], to: [f64; 2]| (Self::x_of(exponent(from, to)), (from[0] * to[0]).ln() / 2.0);
         let ((x_before, before), (x, at)) = (between(first, last), between(last, now));
         let mut law = Self { b: ((x / x_before).ln() / (at - before)).clamp(0.0, 1.0), x, at };
-        // The exponent in the middle is not exactly the mean one. Without this step 0.95 of the nodes that run out were forecast.
+        // Correct x: the exponent in the middle is not exactly the mean one. Without this step, forecasts were 0.95 of the nodes
+        // that run out.
         let sharing = |exponent: f64| (1.0 - exponent).max(1e-6);
         let mean = law.factor(last[0], now[0]).ln() / (now[0] / last[0]).ln();
         law.x *= sharing(exponent(last, now)) / sharing(mean);
@@ -340,7 +345,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bytes of a table of slots and nodes of these bytes; rows besides if it has an index.
+    /// Returns the bytes of a table whose slots, nodes and rows have these numbers of bytes.
     fn bytes_of(slot: u64, node: u64, row: u64) -> impl Fn(Size) -> Option<Bytes> {
         move |size| {
             let new = size.slots.checked_mul(slot)?.checked_add(size.nodes.checked_mul(node)?)?;
@@ -387,7 +392,8 @@ mod tests {
             prop_assert!(peak <= limit && taken as f64 >= 0.665 * limit as f64, "{taken} of {limit}, {peak}");
         }
 
-        /// Growth by four ends where the table takes a sixteenth of the limit, and doubling at the share of the taste.
+        /// Growth by four ends before the table takes more than a sixteenth of the limit, and doubling before less than the share
+        /// of the taste is left.
         #[test]
         fn tables_grow_by_four_while_they_are_small(limit in 1_000_000u64..1 << 41, first in 1u64..2000, slot in 2u64..300) {
             let bytes = bytes_of(slot, 0, 0);
@@ -413,7 +419,7 @@ mod tests {
             }
         }
 
-        /// Rows stay where they are, so only the index is there twice, and nearly everything can be used.
+        /// Rows stay where they are, so only the index exists twice during growth, and nearly all memory can be used.
         #[test]
         fn rows_of_an_index_leave_nothing(limit in 1_000_000u64..1 << 41, first in 1u64..100, row in 8u64..300) {
             let slots = (limit / 20 / (8 + row) * first / 100).max(1);
@@ -422,7 +428,7 @@ mod tests {
             prop_assert!(peak <= limit && taken as f64 >= 0.9 * limit as f64, "{taken} of {limit}, {peak}");
         }
 
-        /// Few rows are named again: those of growths are together a fraction of those in the end.
+        /// All growths together enter few rows into a new index, compared with the rows in the end.
         #[test]
         fn an_index_takes_the_rest_early(limit in 1_000_000u64..1 << 41, first in 1u64..100, row in 8u64..300) {
             let bytes = bytes_of(4, 0, row);
@@ -502,8 +508,8 @@ mod tests {
         assert_eq!(forecast(&[[0, 0], [100, 0]], [1000, 300], 4000.0), 1200.0);
     }
 
-    /// Parts of random vectors, drawn from 2^20 to 2^24 possible ones, run out. (A power of vectors foretold 1.8 times the nodes
-    /// of 2^24, and 4.6 times those of 2^20.)
+    /// Parts of random vectors, drawn from 2^20 to 2^24 possible ones, run out. (A forecast by a power of vectors was 1.8 times
+    /// the nodes for 2^24 possible parts, and 4.6 times for 2^20.)
     #[test]
     fn nodes_that_run_out_are_forecast() {
         for possible in [20, 22, 24].map(|log2| f64::from(1 << log2)) {
@@ -516,8 +522,8 @@ mod tests {
         }
     }
 
-    /// As above, beside 4,096 and 256 parts that have all occurred early. (Without [`RunningOut`] 1.33 of the nodes were forecast
-    /// from 435,200 vectors, and 1.37 from 1,740,800.)
+    /// As in the test above, with 4,096 and 256 more parts that have all occurred early. (Without [`RunningOut`] the forecast was
+    /// 1.33 times the nodes from 435,200 vectors, and 1.37 times from 1,740,800.)
     #[test]
     fn nodes_that_run_out_beside_others_are_forecast() {
         let of = |possible: f64, vectors: f64| possible * -(-vectors / possible).exp_m1();
@@ -537,8 +543,8 @@ mod tests {
         assert_eq!(earlier, [[50, 50], [400, 300]]);
     }
 
-    /// Numbers of states and nodes of searches, counted at the growths of tree tables. The number of nodes of the last one is
-    /// forecast from each that has a sixteenth of its states or more: with fewer, no table takes all the rest of its memory.
+    /// Numbers of states and nodes of searches, counted at the growths of tree tables. The last number of nodes is forecast from
+    /// each count with at least a sixteenth of the last states: with fewer states, no table takes all the rest of its memory.
     #[test]
     fn nodes_of_searches_are_forecast() {
         let at_6 = [
@@ -586,7 +592,7 @@ mod tests {
     fn the_last_vectors_say_how_many_nodes_the_next_ones_need() {
         assert_eq!(nodes_of_next(&[], [0, 0]), None);
         assert_eq!(nodes_of_next(&[[0, 0]], [10, 30]), Some(3.0));
-        // The last size is too near.
+        // The last count is too near.
         assert_eq!(nodes_of_next(&[[0, 0], [50, 100], [99, 180]], [100, 200]), Some(2.0));
         assert_eq!(nodes_of_next(&[[0, 0], [50, 190]], [100, 200]), Some(0.2));
     }

@@ -27,7 +27,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Vectors stored / slots.
+    /// Number of stored vectors divided by the number of slots.
     pub fn fill(&self) -> f64 {
         self.stored as f64 / self.slots as f64
     }
@@ -46,7 +46,7 @@ impl Stats {
         (self.nodes + self.stored) as f64 * 2.0 / (self.stored as f64 * self.width as f64)
     }
 
-    /// Average number of buckets looked at to find a stored vector (those beyond the last bin count as that bin).
+    /// Average number of buckets looked at to find a stored vector. (Lengths beyond the last bin count as the last bin.)
     pub fn mean_probe(&self) -> f64 {
         let sum: f64 = self.probe_lengths.iter().zip(1..).map(|(count, length)| *count as f64 * f64::from(length)).sum();
         sum / self.stored as f64

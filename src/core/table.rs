@@ -1,4 +1,4 @@
-//! A table of any device and key type: it knows words, slots and bytes.
+//! A table of any device and key type. It deals with words, slots and bytes only.
 
 use super::arrays::Arrays;
 use super::calls::Calls;
@@ -32,29 +32,29 @@ pub(crate) struct RawTable {
     pub(crate) calls: Calls,
     /// Indexed tables only: arrays of values for the rows.
     pub(super) arrays: Arrays,
-    /// Number of slots with which the table was last found unable to grow ahead of vectors; 0 at first.
+    /// Number of slots of the table when it was last found unable to grow ahead of vectors; 0 at first.
     pub(super) cannot_grow_at: AtomicU64,
     /// Memory that the table may take as it grows by itself.
     pub(super) memory: Mutex<MemoryLimit>,
-    /// Trees only: numbers of vectors and nodes when they were asked for, and after growths, the last ones last.
+    /// Trees only: numbers of vectors and nodes at earlier requests for them and after growths, oldest first.
     pub(super) counts: Mutex<Vec<[u64; 2]>>,
     /// Set if the table was loaded, and its slots are arranged as in the saved table.
     pub(crate) loaded: Option<Loaded>,
 }
 
-/// The saved table that a table was loaded from: references to it name the same slots of this one.
+/// The saved table that a table was loaded from. References to the saved table name the same slots of the loaded one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    /// Number of its generation.
+    /// Number of the saved table's generation.
     pub saved: u64,
-    /// Generation in which this applies.
+    /// Generation of the loaded table in which its slots are arranged as in the saved table.
     pub now: Generation,
 }
 
 /// The part of a table that growth replaces.
 pub(crate) struct TableState {
     pub store: Box<dyn Store>,
-    /// A larger node table may make compact roots of more bits.
+    /// Depends on the size of the node table: with more nodes, compact roots may have more bits.
     pub spec: Spec,
     pub buckets: u64,
     pub node_buckets: u64,
@@ -100,7 +100,7 @@ impl TableState {
     }
 }
 
-/// Name, in errors, of the words of a slice.
+/// Name, in errors, of the words of a slice after its last whole vector.
 pub(crate) const WORDS: &str = "words of the last vector";
 
 /// Name of find-or-put of a host batch in errors.
@@ -138,7 +138,7 @@ impl RawTable {
 
     /// Shares the table for the operation `call`. While the guard is held, the table neither grows nor is cleared.
     ///
-    /// Returns an error if the calling thread is saving the table, and this is called from its writer.
+    /// Returns an error if the calling thread is saving the table, and calls this from the caller's writer.
     pub(crate) fn sized(&self, call: &'static str) -> Result<SharedGuard<'_, TableState>> {
         self.sized.share(call)
     }
@@ -148,7 +148,7 @@ impl RawTable {
         self.sized.look()
     }
 
-    /// Shares the table with every key in a slot, to look at slots; otherwise as `sized`.
+    /// Shares the table as `sized`, with every key in a slot: first puts displaced keys back, if there are any.
     #[inline]
     pub(crate) fn ready(&self, call: &'static str) -> Result<SharedGuard<'_, TableState>> {
         loop {
@@ -192,7 +192,7 @@ impl RawTable {
         self.geometry.of_spec(sized.spec)
     }
 
-    /// Upper bound (exclusive) of the numbers of references.
+    /// Upper bound (exclusive) of the slot or row numbers in references.
     pub(crate) fn references_of(&self, sized: &TableState) -> u64 {
         if sized.spec.is_indexed() { sized.spec.rows(&self.geometry_of(sized), sized.buckets) } else { self.slots_of(sized) }
     }
@@ -232,7 +232,7 @@ impl RawTable {
         self.stored_of(&sized)
     }
 
-    /// As [`stored`](Self::stored), of a table that the caller shares.
+    /// As [`stored`](Self::stored), for a table whose guard the caller has.
     pub(super) fn stored_of(&self, sized: &TableState) -> Result<[u64; 2]> {
         let counts = sized.stored()?;
         let Size { slots, nodes } = self.size_of(sized);
@@ -251,7 +251,7 @@ impl RawTable {
         }
     }
 
-    /// Numbers of vectors and nodes that the table had earlier, the last ones last.
+    /// Numbers of vectors and nodes that the table had earlier, oldest first.
     pub(super) fn earlier_counts(&self) -> Vec<[u64; 2]> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -288,7 +288,7 @@ impl RawTable {
         Ok(are_seen(outcomes))
     }
 
-    /// Whether one vector, of as many words as the table's have, is stored.
+    /// Whether the vector `words` is stored.
     pub(crate) fn contains_one(&self, words: &[u32]) -> Result<bool> {
         let mut outcome = [0u8];
         self.count(words)?;
@@ -302,7 +302,7 @@ impl RawTable {
         sized.check_references(references)?;
         match sized.store.get(bytemuck::cast_slice(references), &mut vectors)? {
             0 => Ok(vectors),
-            // Missing words: if a vector is being put meanwhile, perhaps only some of its words.
+            // The number is of missing words. Of a vector that is being put meanwhile, perhaps only some words are missing.
             words => Err(Error::InvalidReferences { invalid: words.div_ceil(self.width() as u64), count: references.len() }),
         }
     }
@@ -360,7 +360,7 @@ fn check_last_words(words: &[u32], width: usize, bits: u32) -> Result<()> {
 fn check_keys(words: &[u32], key_bits: u32) -> Result<()> {
     let mask = u64::MAX >> (64 - key_bits);
     let key = |words: &[u32]| u64::from(words[0]) | u64::from(words[1]) << 32;
-    // Two passes. Nearly every batch needs only the first, which compilers make fast.
+    // There are two passes. Nearly every batch needs only the first one, which compilers make fast.
     let fit = |words: &[u32]| words.chunks_exact(2).fold(0, |bits, words| bits | key(words)) & !mask == 0;
     // The pieces contain whole keys.
     if Workers::get().all(words, fit) {

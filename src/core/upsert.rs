@@ -1,8 +1,8 @@
 //! Batches that change values beside the rows of an indexed table.
 //!
-//! Before a part of the batch is searched for, there is memory for the value of every number that the table can give. So no
-//! kernel meets a value without memory. A vector that is rejected has changed no value. When it is offered again, so is its
-//! operand.
+//! Before a part of the batch is put, the library provides memory for the value of every row number that the table can give. So
+//! no kernel uses a value without memory. A vector that is rejected has changed no value. When it is offered again, its operand
+//! is offered again, too.
 
 use super::arrays::{Renumbering, locked};
 use super::request::Request;
@@ -14,7 +14,7 @@ use crate::layout::upsert::{Combine, Number};
 use crate::{Batch, Error, Result};
 use bytemuck::Pod;
 
-/// Values that a batch changes beside its rows.
+/// Changes of a batch to an array of values.
 #[derive(Clone, Copy)]
 pub(crate) struct Changes<'a> {
     pub upsert: Upsert<'a>,
@@ -23,10 +23,10 @@ pub(crate) struct Changes<'a> {
 
 /// An array that a batch changes. The caller borrows it exclusively.
 pub(crate) trait UpsertTarget {
-    /// Makes the values of all numbers that the table can give usable, and what they must be before.
+    /// Makes the values of all row numbers that the table can give usable, and sets them to what they must be before the batch.
     fn make_all(&self, sized: &TableState) -> Result<()>;
 
-    /// The batch has put its vectors, and no row has moved since.
+    /// Called when the batch has put its vectors, before any row moves.
     fn put(&self);
 
     /// Moves values with the rows that have moved to holes, before anything else is done with the array.
@@ -37,14 +37,15 @@ impl<V: Pod> UpsertTarget for Array<V> {
     fn make_all(&self, sized: &TableState) -> Result<()> {
         let numbers = self.table.references_of(sized);
         let mut memory = self.open(sized, numbers)?;
-        // Whatever happens from now on, any of them may have been written.
+        // From now on any of these values may have been written, whatever happens.
         memory.used = memory.used.max(numbers);
         Ok(())
     }
 
     fn put(&self) {
-        // While this is held, no number is taken back. All numbers count as written if some have been taken back since, if
-        // kernels on other streams may have given numbers that are not counted yet, or if the GPU does not answer.
+        // While this guard is held, no number is taken back. All numbers still count as written if some have been taken back
+        // since `make_all`, if kernels on other streams may have given numbers that are not counted yet, or if the GPU does not
+        // answer.
         let sized = self.table.look();
         let mut memory = self.lock();
         let is_as_it_was = *locked(&self.renumbering) == Renumbering::none() && !self.table.calls.may_have_kernels();
@@ -73,8 +74,8 @@ impl<V: Pod> UpsertTarget for Array<V> {
 }
 
 impl<V: Number> Array<V> {
-    /// Puts vectors into the array's table, and combines operands with the values of the stored ones: one for each, or
-    /// one for all.
+    /// Puts vectors into the array's table, and combines operands with the values of the stored vectors. There is one operand for
+    /// each vector, or one for all.
     pub(crate) fn upsert(&mut self, words: &[u32], operands: &[V], combine: Combine, request: Request<'_>) -> Result<Batch> {
         let count = self.table.count(words)?;
         let is_one = operands.len() == 1;

@@ -1,7 +1,7 @@
-//! Memory for values of the rows of an indexed table, by number: bytes, zero at first. Nothing moves when it grows.
+//! Memory for values of the rows of an indexed table, by row number. Its bytes are zero at first, and it grows in place.
 //!
-//! On a GPU, what the host reads and writes comes after all work that was enqueued before, on any stream: the caller's own
-//! kernels may write values, too, on streams that are unknown here.
+//! On a GPU, reads and writes of the host wait for all work that was enqueued before, on any stream: the caller's own kernels may
+//! write values, too, on streams that are unknown here.
 
 use super::window::{Window, piece};
 use crate::Result;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct ValueMemory {
     machine: Arc<dyn Machine>,
     memory: Memory,
-    /// Bytes that are values. Memory behind them has not been cleared yet.
+    /// Number of usable bytes. Memory behind them has not been cleared yet.
     usable: u64,
 }
 
@@ -39,7 +39,7 @@ impl ValueMemory {
         self.memory.address
     }
 
-    /// Makes the first `bytes` usable, and perhaps more, up to `most`.
+    /// Makes the first `bytes` bytes usable, and perhaps more, up to `most`.
     ///
     /// # Errors
     ///
@@ -59,8 +59,8 @@ impl ValueMemory {
         Ok(())
     }
 
-    /// Sets usable bytes to values of these bytes, one after another. Slices of bytes before them, which
-    /// [`host_bytes`](Self::host_bytes) returned, stay valid. Nothing else has access to the bytes themselves.
+    /// Sets a range of usable bytes to copies of `value`. Nothing else has access to these bytes. Slices of earlier bytes that
+    /// [`host_bytes`](Self::host_bytes) returned stay valid.
     pub(super) fn fill(&mut self, bytes: Range<u64>, value: &[u8]) -> Result<()> {
         assert!(bytes.end <= self.usable, "values are within their memory");
         self.machine.synchronize()?;
@@ -68,46 +68,47 @@ impl ValueMemory {
         unsafe { self.machine.fill(*self.memory, bytes, value) }
     }
 
-    /// Address in this process of the first bytes, which are usable, if they are there.
+    /// Address of the first `bytes` bytes, which are usable, if they are in the memory of this process.
     fn host_address(&self, bytes: u64) -> Option<u64> {
         assert!(self.machine.is_gpu() || bytes <= self.usable, "values are within their memory");
         (!self.machine.is_gpu()).then_some(self.memory.address)
     }
 
-    /// The first bytes, which are usable, if they are in the memory of this process. Aligned to 4,096 bytes.
+    /// The first `bytes` bytes, which are usable, if they are in the memory of this process. Aligned to 4,096 bytes.
     ///
     /// # Safety
     ///
-    /// Nothing writes them during `'a`, [`fill`](Self::fill) of other bytes excepted, and the values outlive `'a`.
+    /// Nothing writes to these bytes during `'a` ([`fill`](Self::fill) may write to others), and the values outlive `'a`.
     pub(super) unsafe fn host_bytes<'a>(&self, bytes: u64) -> Option<&'a [u8]> {
         // SAFETY: memory of this process, zeroed at first. The caller promises that nothing writes it. The addresses are reserved
         // until `memory` is dropped.
         self.host_address(bytes).map(|address| unsafe { std::slice::from_raw_parts(address as *const u8, bytes as usize) })
     }
 
-    /// Mutable view of the same bytes.
+    /// Mutable view of the first `bytes` bytes; otherwise as [`host_bytes`](Self::host_bytes).
     pub(super) fn host_bytes_mut(&mut self, bytes: u64) -> Option<&mut [u8]> {
-        // SAFETY: as in `host_bytes`. No other slice of these bytes exists. Those of `Array::view` borrow the array, which
-        // `change` and `update` borrow exclusively, and hold the table's lock, so that no change is left for `renumber`. Those of
-        // `Array::get` end before the lock of `self` is released.
+        // SAFETY: as in `host_bytes`. No other slice of these bytes exists. A slice of `Array::view` borrows the array, which
+        // `change` and `update` borrow exclusively, and holds the table's lock, so that no change is left for `renumber`. A slice
+        // of `Array::get` ends before the lock of `self` is released.
         self.host_address(bytes).map(|address| unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes as usize) })
     }
 
-    /// Copies the first bytes.
+    /// Copies the first bytes to `to`.
     pub(super) fn read(&self, to: &mut [u8]) -> Result<()> {
         self.machine.synchronize()?;
         // SAFETY: writers of the host hold the lock of these values, and all kernels before have ended.
         unsafe { self.machine.read(*self.memory, 0, to) }
     }
 
-    /// Writes the first bytes.
+    /// Copies `from` to the first bytes.
     pub(super) fn write(&mut self, from: &[u8]) -> Result<()> {
         self.machine.synchronize()?;
         // SAFETY: as in `read`.
         unsafe { self.machine.write(*self.memory, 0, from) }
     }
 
-    /// Copies the values of `value_bytes` at `references`, which are to rows of `store`. The bits above the slots' are ignored.
+    /// Copies the values at `references`, of `value_bytes` bytes each. The references are to rows of `store`; their bits above
+    /// the row number are ignored.
     pub(super) fn gather(&self, store: &dyn Store, references: &[u64], value_bytes: usize, to: &mut [u8]) -> Result<()> {
         self.machine.synchronize()?;
         if references.is_empty() {
@@ -118,7 +119,7 @@ impl ValueMemory {
         let packed = Window::<u8>::new(&*self.machine, piece * value_bytes)?;
         for (references, to) in references.chunks(piece).zip(to.chunks_mut(piece * value_bytes)) {
             let at = [window.show(references)?, packed.place(to.as_mut_ptr())];
-            // SAFETY: there is room for as many values. Those of the references are usable (`Array::open`).
+            // SAFETY: there is space for as many values as references. The values at the references are usable (`Array::open`).
             unsafe { self.copy_values(Kernel::GatherValues, store, references.len(), value_bytes, at)? };
             packed.receive(to)?;
         }
@@ -142,11 +143,11 @@ impl ValueMemory {
         self.machine.finish("writing values")
     }
 
-    /// Launches a kernel that copies values from or to the memory at the second address.
+    /// Launches a kernel that copies values from or to the packed values at `at[1]`. Their references are at `at[0]`.
     ///
     /// # Safety
     ///
-    /// There are as many references and values at both addresses, and the values of these references are usable.
+    /// There are `count` references and `count` values at these addresses, and the values at these references are usable.
     unsafe fn copy_values(&self, kernel: Kernel, store: &dyn Store, count: usize, bytes: usize, at: [u64; 2]) -> Result<()> {
         let items = (count * bytes.div_ceil(8)) as u64;
         let arguments = [self.memory.address, bytes as u64, at[0], count as u64, at[1]];

@@ -1,13 +1,13 @@
 //! Arrays of values for the rows of an indexed table, indexed by number, on the table's device.
 //!
-//! A table stores for each array only how its numbers change. Numbers that the table takes back (`clear`, `truncate`, holes that
-//! are closed) are given again, to vectors whose values start as zeros, and `retain` gives new numbers to the rows that stay. An
-//! array checks this, and the current number of references, when it is next used. So neither a batch nor a growth waits for an
-//! array, or fails because there is no memory for one.
+//! A table stores for each array only how row numbers change. Numbers that the table takes back (`clear`, `truncate`, holes that
+//! are closed) are given again, to vectors that begin with initial values, and `retain` gives new numbers to the rows that stay.
+//! An array applies these changes, and follows the size of the table, when it is next used. So neither a batch nor a growth waits
+//! for an array, or fails because there is no memory for one.
 //!
-//! Values move only after `retain`. Otherwise a row moves only if the same batch has put it, before the batch returns
-//! (`HoleClosing`), and only if no other call can have its reference. Each operation here counts as a call that overlaps with
-//! such a batch.
+//! Values move after `retain`. Otherwise a row moves only before the batch that has put it returns (`HoleClosing`), and only if
+//! no other call can have its reference. If the batch has changed values, the row's value moves with it. Each operation here
+//! counts as a call that overlaps with such a batch.
 
 use super::arrays::{Renumbering, locked};
 use super::lock::SharedGuard;
@@ -45,7 +45,7 @@ pub(crate) enum Viewed<'a, V> {
 }
 
 impl<V> Array<V> {
-    /// Bytes of `numbers` values; more than any memory has if the product overflows.
+    /// Bytes of `numbers` values. If the product overflows, a number larger than any memory.
     pub(super) fn bytes_of(numbers: u64) -> u64 {
         numbers.saturating_mul(size_of::<V>() as u64).min(1 << 62)
     }
@@ -64,13 +64,13 @@ impl<V: Pod> Array<V> {
         }
         let sized = table.sized("values")?;
         let values = ValueMemory::new(&table.device.machine, Self::bytes_of(table.references_of(&sized)))?;
-        // While the table's lock is held: numbers taken back later are then taken back in this array, too.
+        // Added while the table's lock is held, so that all numbers that are taken back later are taken back in this array, too.
         let renumbering = table.arrays.add();
         drop(sized);
         Ok(Self { table: table.clone(), renumbering, memory: Mutex::new(ArrayMemory { values, used: 0, filled: 0 }), initial })
     }
 
-    /// Number of numbers that the table has given.
+    /// Number of row numbers that the table has given.
     pub(crate) fn len(&self) -> Result<u64> {
         let sized = self.table.sized("Values::len")?;
         // The counter may exceed the number of rows.
@@ -81,10 +81,10 @@ impl<V: Pod> Array<V> {
         self.lock().values.bytes()
     }
 
-    /// Memory for at least `numbers` values, with every value at its current number, and initial ones for those that were taken
-    /// back.
+    /// Returns memory for at least `numbers` values. Every value is at its current number, and numbers that were taken back have
+    /// initial values.
     ///
-    /// While slices of `view` exist, no number has changed: they hold the table's lock.
+    /// While slices of `view` exist, no number changes, because they hold the table's lock.
     pub(crate) fn open(&self, sized: &TableState, numbers: u64) -> Result<MutexGuard<'_, ArrayMemory>> {
         let mut memory = self.lock();
         // The caller has the table's lock, so no change is added now.
@@ -93,7 +93,7 @@ impl<V: Pod> Array<V> {
         renumbering.kept = u64::MAX;
         if let Some(from) = &renumbering.from {
             let left = self.renumber(&mut memory, from)?;
-            // Recorded now, so that an error below does not repeat it.
+            // Recorded now, so that values are not moved again after an error below.
             *renumbering = Renumbering { kept: left, from: None };
             self.take_back(&mut memory, left)?;
             renumbering.kept = u64::MAX;
@@ -111,7 +111,7 @@ impl<V: Pod> Array<V> {
         bytemuck::bytes_of(&self.initial).iter().all(|byte| *byte == 0)
     }
 
-    /// Sets the values from this number on to the initial one.
+    /// Sets the values from number `kept` on to the initial one.
     fn take_back(&self, memory: &mut ArrayMemory, kept: u64) -> Result<()> {
         if kept < memory.used {
             let initial = if self.begins_with_zeros() { &[0] } else { bytemuck::bytes_of(&self.initial) };
@@ -121,7 +121,7 @@ impl<V: Pod> Array<V> {
         Ok(())
     }
 
-    /// Moves the value with number `from[i]` to number i. Returns the number from which the values are void.
+    /// Moves the value with number `from[i]` to number i. Returns the number from which on values must become initial ones.
     fn renumber(&self, memory: &mut ArrayMemory, from: &[u64]) -> Result<u64> {
         let used = memory.used;
         let left = used.min(from.len() as u64);
@@ -159,8 +159,8 @@ impl<V: Pod> Array<V> {
         }
     }
 
-    /// Calls `change` for each position of `references`, in order, with the value. `reads`: whether `change` reads the value, or
-    /// its own earlier result.
+    /// Calls `change` for each position in `references`, in order, with the position and the value of the reference there.
+    /// `reads`: whether `change` reads the value, or its own earlier result.
     pub(crate) fn change(
         &mut self,
         call: &'static str,
@@ -178,7 +178,7 @@ impl<V: Pod> Array<V> {
             references.iter().enumerate().for_each(|(at, of)| change(at, &mut values[of.slot() as usize]));
             return Ok(());
         }
-        // Each reference once: if two lanes write the same value, the last writer is undefined.
+        // Copy the value of each distinct reference once: if two lanes write the same value, the last writer is undefined.
         let (distinct, places) = Places::of(references, numbers)?;
         let mut changed = if reads { gather(&memory.values, &sized, &distinct)? } else { zeroed(distinct.len())? };
         for (at, of) in references.iter().enumerate() {
@@ -191,9 +191,10 @@ impl<V: Pod> Array<V> {
     pub(crate) fn view(&self) -> Result<Viewed<'_, V>> {
         let (sized, rows) = self.table.with_dense_rows("Values::view")?;
         let memory = self.open(&sized, rows)?;
-        // SAFETY: writers borrow the array exclusively, and the slice borrows it. The exception is `open`. While the slice
-        // holds the table's lock, no number is taken back and none changes, so `open` only fills values from `filled` on, which
-        // are behind these rows: this call has just filled all before. The array keeps the memory until it is dropped.
+        // SAFETY: writers borrow the array exclusively, and the slice borrows it. Only `open` writes without an exclusive borrow.
+        // While the slice holds the table's lock, no number is taken back and none changes, so `open` only fills values from
+        // `filled` on. These are behind the slice, because the `open` above has filled all before. The array keeps the memory
+        // until it is dropped.
         let bytes: Option<&[u8]> = unsafe { memory.values.host_bytes(Self::bytes_of(rows)) };
         match bytes {
             Some(bytes) => {
@@ -219,17 +220,18 @@ impl<V: Pod> Array<V> {
     }
 }
 
-/// Where the values of references are in a copy that has each of them once.
+/// Places of values in a copy that has the value of each distinct reference once.
 enum Places {
-    /// For each number: its place plus one, or zero if no reference has it.
+    /// For each number, its place plus one, or zero if no reference has this number.
     ByNumber(Vec<u32>),
-    /// The numbers are sorted.
+    /// The distinct numbers are sorted, so that a binary search finds a place.
     BySearch,
 }
 
 impl Places {
-    /// Returns the distinct numbers of references below `numbers`, too. Numbers that are close together get an array, in which a
-    /// place is found by one access: 1.6 million references a second were updated on a GPU when all places were searched for.
+    /// Returns the distinct numbers of references, which are below `numbers`, and their places. If the numbers are close
+    /// together, one access to an array finds a place. When all places were searched for, 1.6 million references a second were
+    /// updated on a GPU.
     fn of(references: &[Reference], numbers: u64) -> Result<(Vec<u64>, Self)> {
         let given = references.len() as u64;
         if numbers > given.saturating_mul(8) || given > u64::from(u32::MAX) {
@@ -259,14 +261,14 @@ impl Places {
     }
 }
 
-/// Copies the values at `references` from the memory of another machine.
+/// Copies the values at `references` from a GPU.
 fn gather<V: Pod>(values: &ValueMemory, sized: &TableState, references: &[u64]) -> Result<Vec<V>> {
     let mut found = zeroed::<V>(references.len())?;
     values.gather(&*sized.store, references, size_of::<V>(), bytemuck::cast_slice_mut(&mut found))?;
     Ok(found)
 }
 
-/// Copies the first values from the memory of another machine.
+/// Copies the first `count` values from a GPU.
 fn read<V: Pod>(values: &ValueMemory, count: u64) -> Result<Vec<V>> {
     let mut copied = zeroed::<V>(count as usize)?;
     values.read(bytemuck::cast_slice_mut(&mut copied))?;
@@ -274,7 +276,7 @@ fn read<V: Pod>(values: &ValueMemory, count: u64) -> Result<Vec<V>> {
 }
 
 impl TableState {
-    /// Returns the highest number plus one. Returns an error unless all are references to stored rows.
+    /// Returns the highest row number plus one, or an error unless all references are to stored rows.
     fn numbers_of(&self, references: &[Reference]) -> Result<u64> {
         self.check_references(references)?;
         let numbers = references.iter().map(|of| of.slot() + 1).max().unwrap_or(0);

@@ -1,23 +1,23 @@
-//! Host slices as kernels see them.
+//! Passes host slices to kernels and back.
 
 use crate::Result;
 use crate::backend::{Machine, Memory};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
 
-/// Memory through which host slices pass to kernels and back, on a GPU. Kernels of the host get slices where they are.
+/// On a GPU, memory through which host slices pass to kernels and back. On the host, kernels use slices where they are.
 pub(super) struct Window<'a, T> {
     machine: &'a dyn Machine,
     memory: Option<Memory>,
     elements: PhantomData<T>,
 }
 
-/// Most bytes of the data of references that pass at once, and most references.
+/// Maximum number of bytes of data that pass at once, and maximum number of references.
 const PIECE_BYTES: usize = 16 << 20;
 const PIECE: usize = 1 << 20;
 
-/// Number of elements, of `bytes` bytes each besides a reference, that pass at once if there are `count`: all, where kernels get
-/// slices where they are; at least one.
+/// Number of elements, of `count`, that pass at once: all if kernels use slices where they are; at least one. Each element has
+/// `bytes` bytes of data besides its reference.
 pub(super) fn piece(machine: &dyn Machine, count: usize, bytes: usize) -> usize {
     if machine.is_gpu() { count.min(PIECE_BYTES / bytes.max(1)).clamp(1, PIECE) } else { count.max(1) }
 }
@@ -30,15 +30,15 @@ impl<'a, T: NoUninit + AnyBitPattern> Window<'a, T> {
         Ok(Self { machine, memory, elements: PhantomData })
     }
 
-    /// Address for kernels of the elements of a slice, which they do not change.
+    /// Returns the address at which kernels find the elements of a slice. The kernels do not change them.
     pub(super) fn show(&self, slice: &[T]) -> Result<u64> {
         let Some(memory) = &self.memory else { return Ok(slice.as_ptr() as u64) };
-        // SAFETY: memory of this window, which only kernels use that were launched before.
+        // SAFETY: memory of this window. Only kernels that were launched before use it.
         unsafe { self.machine.write(**memory, 0, bytemuck::cast_slice(slice))? };
         Ok(memory.address)
     }
 
-    /// Address for kernels of the elements of a slice, which they may change.
+    /// Returns the address at which kernels find the elements of a slice. The kernels may change them.
     pub(super) fn lend(&self, slice: &mut [T]) -> Result<u64> {
         if self.memory.is_some() {
             self.show(slice)?;
@@ -46,15 +46,15 @@ impl<'a, T: NoUninit + AnyBitPattern> Window<'a, T> {
         Ok(self.place(slice.as_mut_ptr()))
     }
 
-    /// Address for kernels of elements that they write. `to`: where the host has memory for them.
+    /// Returns the address at which kernels write elements. `to`: the host's memory for these elements.
     pub(super) fn place(&self, to: *mut T) -> u64 {
         self.memory.as_ref().map_or(to as u64, |memory| memory.address)
     }
 
-    /// Waits for the kernels that were launched, and copies what they have written.
+    /// Waits for the kernels that were launched, and copies to `slice` the elements that they have written.
     pub(super) fn receive(&self, slice: &mut [T]) -> Result<()> {
         let Some(memory) = &self.memory else { return Ok(()) };
-        // SAFETY: memory of this window, which only kernels use that were launched before.
+        // SAFETY: as in `show`.
         unsafe { self.machine.read(**memory, 0, bytemuck::cast_slice_mut(slice)) }
     }
 }

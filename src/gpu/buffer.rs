@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Device memory that a kernel may read: a [`ForeignSlice`], [rows](super::DeviceRows), or a buffer of `cudarc`
 /// ([`cudarc_0_19`](super::cudarc_0_19)).
 ///
-/// Sealed, because its statements about itself are trusted.
+/// Sealed, because the library trusts what an implementation says about its memory.
 pub trait Buffer<T>: sealed::Buffer<T> {}
 
 /// Device memory that a kernel may write: a [`ForeignSlice`], or a buffer of `cudarc`.
@@ -22,9 +22,9 @@ pub(super) mod sealed {
     use super::{Arc, CudaStream, ForeignSlice};
     use cudarc::driver::{DevicePtr, DevicePtrMut};
 
-    /// Memory in the order of streams, as `cudarc` describes it.
+    /// Memory on which `cudarc` orders work by streams.
     pub trait Buffer<T>: DevicePtr<T> {
-        /// Stream on which the memory is freed; none for foreign memory.
+        /// Stream on which the memory is freed; `None` for foreign memory.
         fn owner(&self) -> Option<&Arc<CudaStream>>;
     }
 
@@ -50,13 +50,13 @@ pub struct ForeignSlice<T> {
     elements: PhantomData<*mut T>,
 }
 
-// SAFETY: an address and a length; the contract of `new` restricts their use.
+// SAFETY: a `ForeignSlice` is an address and a length; the contract of `new` restricts their use.
 unsafe impl<T: Send> Send for ForeignSlice<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for ForeignSlice<T> {}
 
 impl<T: NoUninit + AnyBitPattern> ForeignSlice<T> {
-    /// `len` elements from `address` on, in the memory of the GPU `device`.
+    /// Makes a slice of `len` elements from `address` on, in the memory of the GPU `device`.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -81,12 +81,13 @@ impl<T: NoUninit + AnyBitPattern> ForeignSlice<T> {
     ///
     /// # Safety
     ///
-    /// Until the last kernel that uses it has ended:
+    /// Until the last kernel that uses the slice has ended:
     ///
     /// - the memory belongs to the device's context: the primary one, unless the device was made by
     ///   [`from_context`](super::cudarc_0_19::DeviceExt::from_context);
     /// - the memory holds `len` valid elements, and stays allocated;
-    /// - all writes to it, and all reads of it if kernels write it, are in order with the streams that these kernels run on.
+    /// - all writes to the memory, and all reads of it if kernels write it, are in order with the streams that these kernels run
+    ///   on.
     pub unsafe fn new(device: &Device, address: u64, len: usize) -> Result<Self> {
         let gpu = device.as_gpu().ok_or_else(|| Error::needs_gpu("ForeignSlice::new", device))?;
         let alignment = align_of::<T>() as u64;

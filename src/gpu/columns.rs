@@ -1,4 +1,4 @@
-//! Columns in device memory, which a kernel makes vectors of.
+//! Columns in device memory, and calls of the kernel that makes vectors from them.
 
 use super::Stream;
 use super::buffer::{Buffer, BufferMut};
@@ -11,7 +11,7 @@ use cudarc::driver::{CudaStream, SyncOnDrop};
 use std::fmt;
 use std::sync::Arc;
 
-/// A column whose type of fields is not known.
+/// A column with fields of some type.
 trait Fields {
     /// Number of fields.
     fn count(&self) -> usize;
@@ -51,7 +51,7 @@ impl<T> Fields for Typed<'_, T> {
 }
 
 /// Vectors as columns in device memory, as dataframes on GPUs (cuDF) have them: column c has field c of every vector.
-/// [`Table::from_columns_device`] makes vectors of them; [`Columns`](crate::Columns) are columns in host memory.
+/// [`Table::from_columns_device`] makes vectors from them; [`Columns`](crate::Columns) are columns in host memory.
 #[derive(Default)]
 #[must_use = "columns are nothing until `Table::from_columns_device` makes vectors of them"]
 pub struct DeviceColumns<'a> {
@@ -59,7 +59,7 @@ pub struct DeviceColumns<'a> {
 }
 
 impl<'a> DeviceColumns<'a> {
-    /// No columns yet.
+    /// Returns an empty list of columns.
     pub fn new() -> Self {
         Self::default()
     }
@@ -85,9 +85,9 @@ impl fmt::Debug for DeviceColumns<'_> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Enqueues a kernel on `stream` that makes vectors for this table of columns in device memory, and returns their number at
-    /// once. Any batch in device memory may read them from `vectors` later on the same stream. In a table of words, zero bytes
-    /// fill the last word. The table itself is neither read nor changed.
+    /// Enqueues a kernel on `stream` that makes vectors for this table from columns in device memory, and writes them to
+    /// `vectors`. Returns the number of vectors at once. Any batch in device memory may read the vectors later on the same
+    /// stream. In a table of words, zero bytes fill the last word of each vector. The table itself is neither read nor changed.
     ///
     /// Streams and buffers are ordered as by [`find_or_put_device`](Self::find_or_put_device): `cudarc` orders work on its own
     /// buffers, so a column or `vectors` may be used on other streams, or dropped, as soon as this call has returned. The caller
@@ -118,12 +118,11 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// [`LengthMismatch`](crate::Error::LengthMismatch) as for [`from_columns`](Self::from_columns).
+    /// Before anything is enqueued: [`LengthMismatch`](crate::Error::LengthMismatch) as for [`from_columns`](Self::from_columns);
     /// [`WrongDevice`](crate::Error::WrongDevice) for a stream or buffer of another GPU or context object;
     /// [`LengthMismatch`](crate::Error::LengthMismatch) if `vectors` has no room for as many vectors as the columns have fields;
     /// [`Misaligned`](crate::Error::Misaligned) if `vectors` does not begin as a batch of this table must;
-    /// [`Capturing`](crate::Error::Capturing). All these come before anything is enqueued. Errors of the compilation and of the
-    /// driver.
+    /// [`Capturing`](crate::Error::Capturing). Otherwise errors of the compilation and of the driver.
     #[allow(clippy::wrong_self_convention, reason = "the table says how wide a vector is")]
     pub fn from_columns_device<'a>(
         &self,
@@ -159,15 +158,15 @@ impl<K: Key, S: Storage> Table<K, S> {
                     (Column { address, bytes: column.bytes() }, read)
                 })
                 .unzip();
-            // Check that the stream really waits for earlier work on the buffers, and that none of them has drawn it into a
-            // capture.
+            // Check that the stream really waits for earlier work on the buffers, and that none of that work has pulled the
+            // stream into a capture.
             gpu.check_recorded()?;
             gpu.check_not_capturing(stream)?;
             let views = ColumnsView::of_columns(&columns, vectors_at, count as u64);
             // SAFETY: the buffers belong to this GPU's context, have at least `count` fields and vectors (checked above) and are
-            // borrowed. The stream waits for earlier work on them (checked above). Their own streams, on which they are freed,
-            // wait for this one (below); for a foreign buffer, its owner has promised that. The vectors have as many words as
-            // the columns' fields take (checked above) and are aligned to at least a word.
+            // borrowed. `stream` waits for earlier work on them (checked above). The streams that free the buffers wait for
+            // `stream` (below); for a foreign buffer, its owner has promised that. The vectors have as many words as the columns'
+            // fields take (checked above) and are aligned to at least a word.
             let enqueued = unsafe { store.enqueue_columns(&views, stream.cu_stream()) };
             let ordered = gpu.let_wait(&owners, stream);
             enqueued.and(ordered)

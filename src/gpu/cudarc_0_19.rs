@@ -3,12 +3,12 @@
 //! Everything else in the interface of this library is in types of its own, handles and addresses. So a later version of `cudarc`
 //! gets a module beside this one, and programs that use this one compile as before.
 //!
-//! - `&CudaStream` and `&Arc<CudaStream>` are a [`Stream`], which every call that enqueues takes.
-//! - `CudaSlice`, `CudaView` and `CudaViewMut` are a [`Buffer`], and [`DeviceRows`], [`DeviceValues`] and [`ForeignSlice`] are a
+//! - `&CudaStream` and `&Arc<CudaStream>` convert into a [`Stream`], which every call that enqueues takes.
+//! - `CudaSlice`, `CudaView` and `CudaViewMut` are a [`Buffer`]. [`DeviceRows`], [`DeviceValues`] and [`ForeignSlice`] are a
 //!   `DevicePtr` for the calls of `cudarc`.
-//! - An `Arc<CudaStream>` is the stream of a region of a cluster's transport, and back.
-//! - A [`Module`] becomes an `Arc<CudaModule>`; [`ModuleExt`] loads its kernels.
-//! - [`DeviceExt`] makes a device of a `CudaContext`, and gives the context of a device.
+//! - An `Arc<CudaStream>` converts into the stream of a region of a cluster's transport, and back.
+//! - A [`Module`] converts into an `Arc<CudaModule>`; [`ModuleExt`] loads its kernels.
+//! - [`DeviceExt`] makes a device from a `CudaContext`, and returns the context of a device.
 //! - The views that [`Table::kernel_argument`](crate::Table::kernel_argument) returns, and [`Counts`], are arguments of a launch.
 
 use super::buffer::{Buffer, BufferMut, sealed};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// Devices from contexts, and back.
 pub trait DeviceExt: Sized {
-    /// Makes a device of the GPU of a context, for tables that share it with other work.
+    /// Makes a device from the context of a GPU, for tables that share the GPU with other work.
     ///
     /// The object that [`cuda_context`](Self::cuda_context) of a device returns gives that device again. Any other object gives a
     /// separate device, even if both stand for the GPU's primary context, which all users of the CUDA runtime in a process share
@@ -45,7 +45,7 @@ pub trait DeviceExt: Sized {
     ///
     /// # Errors
     ///
-    /// As [`Device::gpu`].
+    /// The errors of [`Device::gpu`].
     fn from_context(context: Arc<CudaContext>) -> Result<Self>;
 
     /// The GPU's context, for buffers and streams of your own; `None` on the CPU.
@@ -68,7 +68,7 @@ pub trait ModuleExt {
     ///
     /// # Errors
     ///
-    /// The driver's, if the module has no kernel of this name.
+    /// The driver's error, if the module has no kernel of this name.
     fn load_function(&self, name: &str) -> Result<CudaFunction, DriverError>;
 }
 
@@ -168,7 +168,7 @@ impl<K: Key> DeviceSlice<K::Element> for DeviceRows<'_, K> {
 
 impl<K: Key> DevicePtr<K::Element> for DeviceRows<'_, K> {
     fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // These rows are not written, and an operation that takes them back waits for the GPU first.
+        // Nothing writes these rows, and an operation that takes them back waits for the GPU first. So no order is needed here.
         (self.address, SyncOnDrop::Sync(None))
     }
 }
@@ -185,7 +185,8 @@ impl<V> DeviceSlice<V> for DeviceValues<'_, V> {
 
 impl<V> DevicePtr<V> for DeviceValues<'_, V> {
     fn device_ptr<'a>(&'a self, _: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-        // The host waits for the GPU before it uses values itself. The caller orders its streams.
+        // The host waits for the GPU before it uses the values itself, and the caller orders its streams. So no order is needed
+        // here.
         (self.address, SyncOnDrop::Sync(None))
     }
 }
@@ -210,6 +211,6 @@ unsafe impl DeviceRepr for CompactView {}
 unsafe impl DeviceRepr for CompactTreeView {}
 // SAFETY: as above, of indexed/table.cuh.
 unsafe impl DeviceRepr for IndexedView {}
-// SAFETY: `repr(C)`, whole u64, and begins with the view that the table's kernels take, as each of the views above does. A launch
-// copies as many bytes as the kernel's parameter has.
+// SAFETY: `AnyView` is `repr(C)`, consists of whole u64, and begins with the view that the table's kernels take, as each of the
+// views above does. A launch copies as many bytes as the kernel's parameter has.
 unsafe impl DeviceRepr for AnyView {}

@@ -42,7 +42,7 @@ pub struct DeviceBatch<'a, E = u32> {
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
-    /// A batch of `count` vectors that reports nothing yet.
+    /// Makes a batch of `count` vectors that reports nothing yet.
     ///
     /// `vectors`: one after another, words, or keys of whole words; 16-byte aligned if the width is a multiple of 4 words, 8-byte
     /// aligned if it is a multiple of 2.
@@ -60,18 +60,18 @@ impl<'a, E> DeviceBatch<'a, E> {
         }
     }
 
-    /// As [`Request::leave_holes`](crate::Request::leave_holes).
+    /// Sets whether holes stay unfilled: see [`Request::leave_holes`](crate::Request::leave_holes).
     pub fn leave_holes(mut self, leave: bool) -> Self {
         self.leaves_holes = leave;
         self
     }
 
-    /// Per vector: the slot of its parent, the stored vector that it differs from in some words, or `u64::MAX`; see
-    /// [`Request::parents`](crate::Request::parents).
+    /// Per vector: the slot number of its parent, the stored vector from which it differs in some words, or `u64::MAX` if it has
+    /// none; see [`Request::parents`](crate::Request::parents).
     ///
-    /// Slots of this generation of the table. A slot number from before the table grew, was cleared or relocated keys now belongs
-    /// to another vector, and the number does not show that. The bits of a [`Reference`](crate::Reference) are not a slot number:
-    /// if they are passed for a parent, the whole vector is looked for.
+    /// The slots must be of the table's present generation. A slot number from before the table grew, was cleared or relocated
+    /// keys now belongs to another vector, and no check notices that. The bits of a [`Reference`](crate::Reference) are not a
+    /// slot number: if they are passed for a parent, the whole vector is looked for.
     pub fn parents(mut self, slots: &'a dyn Buffer<u64>) -> Self {
         self.parents = Some(slots);
         self
@@ -90,16 +90,16 @@ impl<'a, E> DeviceBatch<'a, E> {
         self
     }
 
-    /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] makes a
-    /// [`Reference`](crate::Reference) of it.
+    /// Per vector: the number of its slot, or `u64::MAX` if it is not stored. [`Table::reference`] converts the number into a
+    /// [`Reference`](crate::Reference).
     pub fn references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.references = Some(slots);
         self
     }
 
-    /// Appends the slots of the new vectors, in no order, from element `counts.new_references` on (its value when the kernel
-    /// starts). The buffer needs `count` elements. Slots that do not fit, because it already had others, are counted but not
-    /// written. Needs [`counts`](Self::counts).
+    /// Appends the slots of the new vectors, in no order. The first goes to element `counts.new_references`, the value when the
+    /// kernel starts. The buffer needs `count` elements. Slots that do not fit, because the buffer already has others, are
+    /// counted but not written. Needs [`counts`](Self::counts).
     pub fn new_references(mut self, slots: &'a mut dyn BufferMut<u64>) -> Self {
         self.new_references = Some(slots);
         self
@@ -113,7 +113,7 @@ impl<'a, E> DeviceBatch<'a, E> {
     }
 }
 
-/// The number of vectors, and which buffers there are.
+/// Shows the number of vectors, and which buffers were given.
 impl<E> fmt::Debug for DeviceBatch<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceBatch")
@@ -133,12 +133,12 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Enqueues find-or-put of a [batch in device memory](DeviceBatch) on `stream`, and returns. Nothing is copied or waited for.
     ///
     /// The buffers belong to the caller, and are on this GPU. `cudarc` orders work on them. The table never grows by itself here:
-    /// watch `counts.full`, or outcome 3, which a key with too many bits for a [`RootTable`](crate::RootTable) gets, too. Batches
-    /// on several streams, and from the host, may overlap.
+    /// watch `counts.full`, or outcome 3. A key with too many bits for a [`RootTable`](crate::RootTable) also gets outcome 3.
+    /// Batches on several streams, and from the host, may overlap.
     ///
     /// Streams and buffers of `cudarc` must belong to the very `CudaContext` object that
-    /// [`cuda_context`](super::cudarc_0_19::DeviceExt::cuda_context) returns: another object for the same driver context does not
-    /// know the first one's streams, and would not order work on them.
+    /// [`cuda_context`](super::cudarc_0_19::DeviceExt::cuda_context) returns. Another object for the same driver context does not
+    /// know the streams of this object, and would not order work on them.
     /// [`from_context`](super::cudarc_0_19::DeviceExt::from_context) makes a device of your own object.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// As [`find_or_put_device`](Self::find_or_put_device).
+    /// The errors of [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         self.search_device(SearchMode::Find, "find_device", stream.into().stream, batch)
     }
@@ -231,13 +231,12 @@ impl<K: Key, S: Storage> Table<K, S> {
                 workspace: 0,
                 tag: 0,
             };
-            // While the table's lock is held: no host batch closes holes without it.
+            // This call holds the table's lock now. No host batch closes holes without that lock.
             calls.note_kernels();
             // SAFETY:
-            // - the buffers belong to this GPU's context, are long enough (checked above) and are borrowed. The stream waits for
-            //   earlier work on them (checked above). Their own streams, on which they are freed, wait for this one (below); for
-            //   a foreign buffer, its owner has promised that. The work is not captured into a graph, which could be launched
-            //   later;
+            // - the buffers belong to this GPU's context, are long enough (checked above) and are borrowed. `stream` waits for
+            //   earlier work on them (checked above). The streams that free the buffers wait for `stream` (below); for a foreign
+            //   buffer, its owner has promised that. The work is not captured into a graph, which could be launched later;
             // - new references are written below `new_capacity` only, for any counts;
             // - vectors are aligned (checked above);
             // - a table waits for its GPU before it is dropped or replaced.
@@ -248,8 +247,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-/// Streams of buffers that were not made on `stream`, each once. Later work on a buffer on its own stream, including its release,
-/// must come after work on `stream`; `cudarc` orders only the last reader of a buffer.
+/// Returns the streams, other than `stream`, on which buffers were made, each once. These streams must wait for the work on
+/// `stream` before later work on their buffers, including the release of a buffer: `cudarc` orders only the last reader of a
+/// buffer.
 pub(super) fn foreign_owners<'a>(
     stream: &CudaStream,
     owners: impl IntoIterator<Item = Option<&'a Arc<CudaStream>>>,

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The rows of an indexed table in the memory of its GPU, in the order of their references; see
-/// [`Table::rows_device`](crate::Table::rows_device). A [`Buffer`]: a batch may read it.
+/// [`Table::rows_device`](crate::Table::rows_device). A batch may read them, because they are a [`Buffer`].
 pub struct DeviceRows<'a, K: Key = Words> {
     /// Keeps the rows unchanged.
     _sized: SharedGuard<'a, TableState>,
@@ -52,10 +52,10 @@ impl<K: Key> Buffer<K::Element> for DeviceRows<'_, K> {}
 impl<K: Key> Table<K, Indexed> {
     /// Returns the rows of a table on a GPU, in place. [`rows`](Self::rows) copies them to the host.
     ///
-    /// Work that is enqueued while this value lives may read them.
+    /// Work that is enqueued while the returned value lives may read the rows.
     ///
-    /// Until it is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
-    /// [`rows`](Self::rows) on a CPU. Calls that need the table alone wait for the GPU after that.
+    /// Until that value is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](Self::rows) on a CPU. Calls that need the table alone wait for it to be dropped, and then for the GPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The values of an indexed table in the memory of its GPU, by number; see [`Values::device`].
+/// The values of an indexed table in the memory of its GPU, indexed by number; see [`Values::device`].
 pub struct DeviceValues<'a, V> {
     /// Keeps the table unchanged.
     _sized: SharedGuard<'a, TableState>,
@@ -34,17 +34,17 @@ impl<V> fmt::Debug for DeviceValues<'_, V> {
 }
 
 impl<K: Key, V: Pod> Values<K, V> {
-    /// The values of a table in GPU memory, for kernels: an array indexed by number, with an element for each number that the
-    /// table can give now. All elements get memory. Values of numbers that were not given yet are zeros; a kernel must leave them
-    /// so.
+    /// Returns the values of a table in GPU memory, for kernels: an array indexed by number, with an element for each number that
+    /// the table can assign now. All elements get memory. Values of numbers that were not assigned yet are initial ones; a kernel
+    /// must leave them so.
     ///
     /// After the table has grown, call this again: the address is unchanged, but only this call provides memory for more numbers.
     ///
-    /// Work that is enqueued while this value lives may read and write them, in the order of its streams. The host's other
-    /// operations on the values wait for all work that was submitted to the GPU before them.
+    /// Work that is enqueued while the returned value lives may read and write the values, in the order of its streams. The
+    /// host's other operations on the values wait for all work that was submitted to the GPU before them.
     ///
-    /// Until it is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
-    /// [`rows`](crate::Table::rows). Calls that need the table alone wait for the GPU after that.
+    /// Until the returned value is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows) on a CPU. Calls that need the table alone wait for it to be dropped, and then for the GPU.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -27,8 +27,8 @@ impl fmt::Debug for Stream<'_> {
     }
 }
 
-/// CUDA C++ of yours, compiled and loaded: see [`Table::compile`](crate::Table::compile). It stays loaded as long as a clone of
-/// this value, or a kernel of it, exists.
+/// CUDA C++ of yours, compiled and loaded: see [`Table::compile`](crate::Table::compile). The module stays loaded as long as a
+/// clone of this value, or a kernel of it, exists.
 #[derive(Clone)]
 pub struct Module {
     pub(crate) module: Arc<CudaModule>,

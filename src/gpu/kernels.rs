@@ -58,8 +58,8 @@ pub fn definitions(spec: Spec) -> Vec<String> {
     nvrtc::definitions(spec)
 }
 
-/// As [`definitions`], for a table with the default options (an indexed one: of up to 2^24 slots) on a GPU of this compute
-/// capability. No table and no GPU need to exist.
+/// Same as [`definitions`] for a table with the default options (an indexed table: of up to 2^24 slots) on a GPU of this compute
+/// capability. Needs no table and no GPU.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -76,15 +76,16 @@ pub fn definitions_for<S: Storage>(width: usize, compute_capability: (u32, u32))
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Argument for your own kernels that use this table: their `warpset::View`. Its layout is that of the headers, and no part
+    /// Argument for your own kernels that use this table: their `warpset::View`. The headers define its layout, which is not part
     /// of the interface.
     ///
-    /// Valid until the table grows, retains some of its vectors or is dropped, or an indexed table is cleared or truncated, and
-    /// only for kernels that were compiled for the [`spec`](Self::spec) that the table has now. A kernel that uses it must not be
-    /// under way, or be launched, during `clear`, growth, `truncate`, `relocate`, `retain` and `save`, nor after an error of
-    /// `relocate` until another call has succeeded. The caller that launches it promises that, by `unsafe`. (Dropping a table
-    /// waits for all work that was submitted to the GPU before.) References that the kernel's threads get are slot numbers
-    /// ([`reference`](Self::reference)). [`len`](Self::len) counts the vectors that they put by `Table::find_or_put`.
+    /// The argument is valid until the table grows, retains some of its vectors or is dropped, or until an indexed table is
+    /// cleared or truncated. Only kernels compiled for the current [`spec`](Self::spec) of the table may use it. No such kernel
+    /// may be running or be launched during `clear`, growth, `truncate`, `relocate`, `retain` or `save`. After `relocate` has
+    /// returned an error, the same holds until another call has succeeded. The caller that launches a kernel promises this with
+    /// its `unsafe` block. (Dropping a table waits for all work that was submitted to the GPU before.) References that the
+    /// kernel's threads get are slot numbers ([`reference`](Self::reference)). [`len`](Self::len) counts the vectors that they
+    /// put by `Table::find_or_put`.
     ///
     /// # Errors
     ///

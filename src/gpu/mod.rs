@@ -1,7 +1,7 @@
 //! Tables that share a GPU with your own work: batches in device memory, streams, your own kernels, pinned memory.
 //!
-//! Streams, buffers and modules have types of this module. [`cudarc_0_19`] converts those of `cudarc` 0.19, and re-exports it.
-//! The example `custom_kernel` is a whole search that never leaves the GPU.
+//! Streams, buffers and modules have types of this module. [`cudarc_0_19`] converts the types of `cudarc` 0.19, and re-exports
+//! `cudarc`. The example `custom_kernel` is a whole search that never leaves the GPU.
 
 mod buffer;
 mod columns;

@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 
 /// A slice in pinned (page-locked) host memory. The GPU copies directly from and to it.
 ///
-/// Vectors in it are sent without a copy in between (`cargo bench --bench host` measures the gain). So are vectors in pinned
-/// memory of other libraries, if the driver knows the slice as part of one page-locked allocation.
+/// The GPU reads vectors in such a slice without a copy in between (`cargo bench --bench host` measures the gain). The same holds
+/// for vectors in pinned memory of other libraries, if the driver knows the slice as part of one page-locked allocation.
 ///
 /// The driver takes about 0.4 s to allocate a GiB, and no other program can use that memory meanwhile: allocate it once and reuse
 /// it. For results there is [`Buffers::pinned`](crate::Buffers::pinned).
@@ -33,7 +33,7 @@ pub struct PinnedVec<T> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: plain memory with one owner, which is borrowed as a slice is.
+// SAFETY: the memory is plain, has one owner, and is borrowed as a slice is.
 unsafe impl<T: Sync> Sync for PinnedVec<T> {}
 
 impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
@@ -59,7 +59,7 @@ impl<T: NoUninit + AnyBitPattern> PinnedVec<T> {
     ///
     /// # Errors
     ///
-    /// As [`zeroed`](Self::zeroed).
+    /// The errors of [`zeroed`](Self::zeroed).
     pub fn from_slice(device: &Device, elements: &[T]) -> Result<Self> {
         let mut copy = Self::zeroed(device, elements.len())?;
         copy.copy_from_slice(elements);

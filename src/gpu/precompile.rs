@@ -1,8 +1,8 @@
 //! Kernels that are compiled ahead of use, before a device exists.
 //!
-//! On an H200, a first search of `explore`, with nothing compiled before, reports after 1.1 to 1.3 s, because kernels are
-//! compiled while the context is made. With one after the other it took 1.3 to 1.7 s. If NVRTC's own cache had the model, it took
-//! 0.45 to 0.54 s, and 0.55 to 0.63 s with one after the other.
+//! H200, time until a first search of `explore` reports: 1.1 to 1.3 s with nothing compiled before, because kernels are compiled
+//! while the context is made; 1.3 to 1.7 s when one was done after the other. With the model in NVRTC's own cache: 0.45 to 0.54
+//! s, and 0.55 to 0.63 s one after the other.
 
 use crate::backend::cuda::ahead::Jobs;
 use crate::backend::cuda::chunk_bytes;
@@ -12,9 +12,9 @@ use crate::{Key, Result, Spec, Storage, TableBuilder};
 /// Kernels that background threads compile ahead of use, or find [on disk](crate::host_batches#compilation-and-the-kernel-cache).
 ///
 /// A program that starts with a table, and kernels for it, waits for the GPU's context (0.2 to 0.3 s on an H200), and then for
-/// one compilation after the other (0.2 s for a table). None of these needs another. Compilations that are started here run while
-/// [`Device::gpu`](crate::Device::gpu) makes the context. Later, [`TableBuilder::build`] and
-/// [`Table::compile`](crate::Table::compile), on any thread, use the result, or wait for it, as long as this value exists.
+/// one compilation after the other (0.2 s for a table). None of these steps needs another. A `Precompile` starts compilations
+/// that run while [`Device::gpu`](crate::Device::gpu) makes the context. Later, [`TableBuilder::build`] and
+/// [`Table::compile`](crate::Table::compile), on any thread, use the results, or wait for them, as long as this value exists.
 /// Dropping it waits for compilations that were not used.
 ///
 /// ```
@@ -58,7 +58,7 @@ impl Precompile {
         Self { jobs: Jobs::new() }
     }
 
-    /// Starts to compile the kernels that every table of a builder needs, on GPUs of a compute capability.
+    /// Starts to compile the kernels that every table of `builder` needs on GPUs of this compute capability.
     ///
     /// Kernels of compact and indexed tables depend on how large the table is: on the builder's `capacity` and `nodes`.
     ///
@@ -71,12 +71,12 @@ impl Precompile {
         self.jobs.begin(&Job::table(spec, Some(KernelSet::Put), compute_capability))
     }
 
-    /// Starts to compile your own CUDA C++ for tables of a builder. [`Table::compile`](crate::Table::compile) with the same
+    /// Starts to compile your own CUDA C++ for tables of `builder`. [`Table::compile`](crate::Table::compile) with the same
     /// `name` and `source` then uses the result.
     ///
     /// # Errors
     ///
-    /// As [`table`](Self::table).
+    /// The errors of [`table`](Self::table).
     pub fn source<K: Key, S: Storage>(
         &mut self,
         builder: &TableBuilder<K, S>,

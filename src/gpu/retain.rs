@@ -18,14 +18,14 @@ struct Marks<'a> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Removes the vectors that are not marked: as [`retain`](Self::retain), for marks that a kernel of your own has written. No
-    /// vector leaves the GPU.
+    /// Removes the vectors that are not marked, as [`retain`](Self::retain) removes vectors. A kernel of yours writes the marks,
+    /// and no vector leaves the GPU.
     ///
-    /// `marks` has a byte for each slot number below [`slots`](Self::slots), in memory of the table's GPU; for an
-    /// [`IndexedTable`](crate::IndexedTable) for each number that it has given, which are at most 2^18 more than its slots. A
-    /// vector stays if the byte of its slot is not 0. Bytes of slots without a vector do not matter. The kernel knows slots by
-    /// the references that searches return, or it visits all of them, as in this example. The table must not change between
-    /// marking and this call.
+    /// `marks` has a byte for each slot number below [`slots`](Self::slots), in memory of the table's GPU. For an
+    /// [`IndexedTable`](crate::IndexedTable), `marks` has a byte for each number that the table has assigned, which are at most
+    /// 2^18 more than its slots. A vector stays if the byte of its slot is not 0. Bytes of slots without a vector do not matter.
+    /// The kernel knows slots by the references that searches return, or it visits all of them, as in this example. The table
+    /// must not change between marking and this call.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,7 +63,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The marks of an indexed table are copied to the host, and the numbers of the rows that stay to the GPU.
+    /// For an indexed table, the marks are copied to the host, and the numbers of the rows that stay are copied to the GPU.
     ///
     /// # Errors
     ///
@@ -84,24 +84,24 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 }
 
-/// Table of the vectors whose slots are marked; none if all are.
+/// Returns a table of the vectors whose slots are marked, or `None` if all vectors are marked.
 fn marked_vectors(raw: &RawTable, sized: &TableState, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
     let slots = raw.slots_of(sized);
     check_buffer(marks.gpu, "marks", marks.buffer, slots as usize)?;
     let table = TableState::new(&raw.device, &raw.parameters_of(sized))?;
-    // SAFETY: there is a byte for each slot (checked above), which is borrowed.
+    // SAFETY: the buffer has a byte for each slot (checked above), and stays borrowed.
     let rehash = |slots| unsafe { sized.store.rehash_marked(&*table.store, slots, marks.address) };
     raw.move_all(sized, &table, slots, &rehash)?;
     let removed = sized.stored()?[0] - table.stored()?[0];
     Ok((removed > 0).then_some(Rebuilt { table, removed, numbers: None }))
 }
 
-/// Table of the rows whose numbers are marked, in their order, without holes; none if all rows are.
+/// Returns a table of the rows whose numbers are marked, in their order, without holes, or `None` if all rows are marked.
 fn marked_rows(raw: &RawTable, sized: &TableState, marks: &Marks<'_>) -> Result<Option<Rebuilt>> {
     let RowCounts { stored, given, .. } = sized.store.row_counts()?;
     check_buffer(marks.gpu, "marks", marks.buffer, given as usize)?;
     let mut flags = zeroed::<u8>(given as usize)?;
-    // SAFETY: as many bytes (checked above), which are borrowed.
+    // SAFETY: the buffer has `given` bytes (checked above), and stays borrowed.
     unsafe { sized.store.machine().read(Region { address: marks.address, bytes: given }, 0, &mut flags)? };
     let mut holes = if stored < given { sized.store.list_holes(sized.store.dense()..given, given)?.0 } else { Vec::new() };
     holes.sort_unstable();

@@ -1,7 +1,7 @@
 //! Compiled code, kept on disk between processes: kernels of GPUs, and functions that a program has compiled for the host.
 //!
 //! A file holds one piece of code, under a *key*: the bytes of everything that the code depends on. The file contains the key,
-//! which is compared byte by byte when the file is read. So no code is mistaken for another, whatever their digests.
+//! which is compared byte by byte when the file is read. So no code is mistaken for another, whatever the digests of their keys.
 //!
 //! ```text
 //! MAGIC | bytes of the key, u64 | bytes of the code, u64 | digest of the two numbers, the key and the code, u128 | key | code
@@ -15,8 +15,8 @@
 //!   the process, must not be writable by others, and must not be links. A user must not choose a folder inside one in which
 //!   others may rename files. (On Windows this is not checked, because the access list of the default folder admits only its
 //!   user.)
-//! - *Bounded*: after each write, the files of this ending that were not used for longest are removed, down to `max_bytes`, and
-//!   so are unfinished files of killed processes. Files with other names are left alone.
+//! - *Bounded size*: after each write, files with this ending are removed, those unused for longest first, until the others have
+//!   at most `max_bytes`. Unfinished files of killed processes are removed, too. Files with other names are left alone.
 //!
 //! If anything fails here, the code is compiled, and the failure is not reported.
 
@@ -28,27 +28,27 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// An unfinished file of this age was left by a process that was killed.
+/// An unfinished file of this age or older was left by a process that was killed.
 const UNFINISHED: Duration = Duration::from_secs(3600);
 
 const MAGIC: &[u8; 8] = b"warpset1";
 const HEAD_BYTES: usize = 8 + 8 + 8 + 16;
 
-/// How names of files end that are being written.
+/// Ending of the names of files that are being written.
 const WRITTEN: &str = ".unfinished";
 
-/// A folder of compiled code, as far as its files have one ending.
+/// The files of a folder of compiled code whose names have one ending.
 pub struct CodeCache {
     folder: PathBuf,
-    /// How names of files end, from the dot on.
+    /// Ending of the names, with the dot.
     ending: &'static str,
-    /// Largest size of all files together.
+    /// Largest total size of all files, in bytes.
     max_bytes: u64,
 }
 
 impl CodeCache {
-    /// The folder `chosen`, or else the one that the environment names, or else one in the user's cache folder. `None` if the
-    /// environment switches caches off, or names no folder.
+    /// The cache in the folder `chosen`, or else in the folder that the environment names, or else in one in the user's cache
+    /// folder. `None` if the environment switches caches off, or names no folder.
     pub fn of_environment(chosen: Option<PathBuf>, ending: &'static str, max_bytes: u64) -> Option<Self> {
         Some(Self { folder: folder(chosen, |name| std::env::var_os(name))?, ending, max_bytes })
     }
@@ -89,7 +89,7 @@ impl CodeCache {
         if !is_own_folder(&self.folder) {
             return Ok(());
         }
-        // The time distinguishes processes of the same number, on machines or in containers that share the folder. Relaxed: only
+        // The time distinguishes processes with the same PID, on machines or in containers that share the folder. Relaxed: only
         // the uniqueness of numbers matters.
         let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -102,7 +102,8 @@ impl CodeCache {
         written.and_then(|()| self.trim())
     }
 
-    /// Removes the files that were not used for longest, down to `max_bytes`. Other processes may do so at the same time.
+    /// Removes files, those unused for longest first, until the others have at most `max_bytes`. Other processes may do so at the
+    /// same time.
     fn trim(&self) -> io::Result<()> {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -173,7 +174,7 @@ fn is_own_folder(folder: &Path) -> bool {
 #[cfg(unix)]
 fn is_own(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // SAFETY: it takes nothing, and always succeeds.
+    // SAFETY: the function has no arguments, and always succeeds.
     let user = unsafe { libc::geteuid() };
     metadata.uid() == user && metadata.mode() & 0o022 == 0
 }
@@ -241,7 +242,7 @@ pub(crate) mod tests {
             Self(folder)
         }
 
-        /// A place for a file or folder.
+        /// Path for a file or folder of this name.
         pub(crate) fn file(&self, name: &str) -> PathBuf {
             self.0.join(name)
         }
@@ -269,7 +270,7 @@ pub(crate) mod tests {
         key.bytes().cycle().take(5000).collect()
     }
 
-    /// Asks for code, and makes and keeps it if there is none: whether it did.
+    /// Looks for code, and makes and keeps it if there is none. Returns whether it has made the code.
     fn made(cache: &CodeCache, key: &str) -> bool {
         match cache.find(key.as_bytes()) {
             Some(found) => assert!(found == code_of(key), "another code than that of {key}"),
@@ -324,7 +325,7 @@ pub(crate) mod tests {
         damaged_by(&|content| content.swap(HEAD_BYTES + 100, HEAD_BYTES + 101), "two bytes are exchanged");
     }
 
-    /// As if two keys had the same digest.
+    /// A file is ignored if it holds another key, as if two keys had the same digest.
     #[test]
     fn files_of_other_keys_are_not_taken() {
         let scratch = Scratch::new();
@@ -359,7 +360,7 @@ pub(crate) mod tests {
             assert!(!made(&cache, "key"), "a file of mode {shared:o} is not replaced");
         }
 
-        // Links to what would be right.
+        // Links are not followed, not even to a right file or folder.
         let elsewhere = scratch.0.join("elsewhere");
         fs::rename(&file, &elsewhere).unwrap();
         symlink(&elsewhere, &file).unwrap();
@@ -386,7 +387,7 @@ pub(crate) mod tests {
     #[test]
     fn concurrent_writers_and_readers() {
         let scratch = Scratch::new();
-        // Large enough for most of them, so that files are removed during the test.
+        // Large enough for most files, but not for all, so that files are removed during the test.
         let cache = CodeCache { max_bytes: 100_000, ..scratch.cache() };
         thread::scope(|scope| {
             for thread in 0..8 {
@@ -434,7 +435,7 @@ pub(crate) mod tests {
 
         cache.keep(b"too large", &vec![1; cache.max_bytes as usize]);
         assert!(!is_there("too large") && is_there("newest"));
-        // Another ending: neither found nor counted.
+        // A file with another ending is neither found nor counted.
         let of_functions = CodeCache { ending: ".functions", ..scratch.cache() };
         assert!(of_functions.find(b"newest").is_none());
         assert!(made(&CodeCache { max_bytes: 5100, ..of_functions }, "a function") && is_there("newest"));
@@ -455,7 +456,7 @@ pub(crate) mod tests {
         fs::set_permissions(&cache.folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         assert!(made(&cache, "key") && made(&cache, "key"));
         assert_eq!(scratch.files().len(), 1, "an unfinished file is left");
-        // One that can only be read (by root it can be written, too).
+        // A folder that can only be read. (Root can also write to it.)
         #[cfg(unix)]
         {
             assert!(made(&cache, "kept"));

@@ -4,11 +4,11 @@ use std::fs::{rename, symlink_metadata};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Renames a file, in place of a regular file, a link or nothing.
+/// Renames a file to `to`. Replaces a regular file or a link of that name.
 ///
 /// # Errors
 ///
-/// `to` is something else: a folder, a FIFO, a socket or a device stays as it is. Or the system's.
+/// If `to` is something else: a folder, a FIFO, a socket or a device stays as it is. Or if the system reports an error.
 pub(crate) fn replace(from: &Path, to: &Path) -> io::Result<()> {
     match symlink_metadata(to) {
         Ok(there) if !there.is_file() && !there.is_symlink() => {

@@ -28,9 +28,9 @@ pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
     Ok(memory)
 }
 
-/// Requests huge pages where whole ones fit. New memory has no pages yet: they are added by page faults when it is written, 512
-/// times as many with pages of 4 KiB. H200, `cargo bench --bench host`, 2 words from pinned memory, outcomes to a new vector,
-/// segments of 8 MiB: 4.4 G/s without, 4.7 with.
+/// Requests huge pages for the part of the memory in which whole ones fit. New memory has no pages yet: page faults add them when
+/// the memory is written. With pages of 4 KiB there are 512 times as many faults. H200, `cargo bench --bench host`, 2 words from
+/// pinned memory, outcomes to a new vector, segments of 8 MiB: 4.4 G/s without huge pages, 4.7 with them.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages<T>(memory: &mut Vec<T>) {
     const HUGE_PAGE: usize = 2 << 20;
@@ -47,7 +47,7 @@ fn advise_huge_pages<T>(memory: &mut Vec<T>) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages<T>(_: &mut Vec<T>) {}
 
-/// Sets `len` bytes from `start` on to these bytes again and again. Makes no reference to them, so slices of other bytes of the
+/// Fills `len` bytes from `start` on with copies of `value`. Makes no reference to these bytes, so slices of other bytes of the
 /// same memory stay valid.
 ///
 /// # Safety
@@ -69,7 +69,8 @@ pub(crate) unsafe fn fill_repeatedly(start: *mut u8, len: usize, value: &[u8]) {
 mod tests {
     use super::*;
 
-    /// As an array of values is filled while its first values are shown. Miri sees whether the slice stays valid.
+    /// The bytes behind a slice are filled, as in an array of values whose first values are shown. Miri sees whether the slice
+    /// stays valid.
     #[test]
     fn bytes_beside_a_slice_are_filled() {
         let mut memory = vec![0u32; 12];

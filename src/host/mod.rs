@@ -1,4 +1,5 @@
-//! Resources of this process: threads that stay, memory whose allocation may fail, and files that get their names.
+//! Resources of this process: permanent threads, memory whose allocation may fail, and files that get their names when they are
+//! complete.
 
 pub(crate) mod code_cache;
 mod files;

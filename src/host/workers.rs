@@ -3,10 +3,10 @@
 //! The threads are started when they are first needed, and shared by all tables of the process. Simultaneous jobs take turns, one
 //! piece at a time. The thread that submits a job works on it too, so a job finishes even if no thread could be started.
 //!
-//! Measured beside an H200 (16 cores): memory copied into pinned buffers by 1, 2, 4 and 16 threads at 10, 20, 33 and 37 GB/s.
-//! Batches of 2^26 vectors of 2 words from a slice, outcomes to a new vector, in segments of 16 MiB (`cargo bench --bench host`):
-//! 3.5 G/s with 7 threads besides the caller's and pieces of 256 KiB, 3.9 with 11 and 128 KiB. In segments of 8 MiB 3.3, 3.3 with
-//! 11, 3.1 with 15.
+//! Measured on the 16-core host of an H200. Memory is copied into pinned buffers at 10, 20, 33 and 37 GB/s by 1, 2, 4 and 16
+//! threads. Batches of 2^26 vectors of 2 words from a slice, with outcomes to a new vector (`cargo bench --bench host`): in
+//! segments of 16 MiB, 3.5 G/s with 7 threads besides the caller's and pieces of 256 KiB, and 3.9 G/s with 11 threads and pieces
+//! of 128 KiB; in segments of 8 MiB, 3.3 G/s with 7 threads, 3.3 with 11 and 3.1 with 15.
 
 use crate::faults;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ struct Queue {
 
 /// Work that is divided into pieces. Each piece is done once.
 struct Job {
-    /// Valid as long as pieces are not done: `Workers::run` waits for them.
+    /// Valid until all pieces are done: `Workers::run` waits for that.
     work: *const (dyn Fn(usize) + Sync),
     pieces: usize,
     next: AtomicUsize,
@@ -61,7 +61,8 @@ impl Job {
     fn work(&self, piece: usize) {
         struct Done<'a> {
             job: &'a Job,
-            /// The thread itself may be panicking for another reason, and run this in a `drop`.
+            /// Not taken from `thread::panicking`, because the thread may be panicking for another reason, and run this work in a
+            /// `drop`.
             has_panicked: bool,
         }
         impl Drop for Done<'_> {
@@ -70,7 +71,8 @@ impl Job {
                     // Relaxed: read after the decrement below has been observed.
                     self.job.has_panicked.store(true, Ordering::Relaxed);
                 }
-                // When the owner sees 0, it may end and free the job, except for this thread's handle of it.
+                // When the owner sees 0, it may return and drop its handle of the job. So take the handle of the owner's thread
+                // before.
                 let owner = self.job.owner.clone();
                 // Release, paired with the acquire in `run`: the owner sees the effects of all pieces.
                 if self.job.undone.fetch_sub(1, Ordering::Release) == 1 {
@@ -149,8 +151,8 @@ impl Workers {
             return (0..pieces).for_each(work);
         }
         let shared: &(dyn Fn(usize) + Sync) = &work;
-        // SAFETY: only the lifetime changes; `work` lives until all pieces are done, which is waited for below, also if a piece
-        // panics here.
+        // SAFETY: only the lifetime changes. `work` lives until all pieces are done: this function waits for them below, also if
+        // a piece panics here.
         let shared: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(shared) };
         let job = Arc::new(Job {
             work: shared,
@@ -202,7 +204,7 @@ impl Workers {
         if size_of_val(slice) <= Self::PIECE_BYTES {
             return holds(slice);
         }
-        // Relaxed: a flag of its own, read after all pieces are done.
+        // Relaxed: no other data depends on this flag, which is read after all pieces are done.
         let all = AtomicBool::new(true);
         self.for_each(slice, |_, piece| {
             if !holds(piece) {
@@ -223,7 +225,7 @@ unsafe impl<T: Send> Sync for Elements<T> {}
 mod tests {
     use super::*;
 
-    /// Each piece of each job once, with jobs of many threads at once, also without a thread.
+    /// Each piece of each job is done once, with jobs of many threads at once, and also without worker threads.
     #[test]
     fn every_piece_is_done_once() {
         for threads in [0, 1, 3] {

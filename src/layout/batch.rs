@@ -19,11 +19,12 @@ pub(crate) struct HostBatch<'a> {
     /// For each vector a mask of the words that may differ from its parent's, `Spec::mask_words` words each.
     pub changed: &'a [u32],
     pub outcomes: &'a mut [u8],
-    /// The bits of a reference; 0 for a vector that is not stored.
+    /// Bits of the reference of each vector; 0 for a vector that is not stored.
     pub references: &'a mut [u64],
-    /// In no order. The first `Counts::new_references` elements are written. At least as many elements as vectors.
+    /// References of the new vectors, in no order: `Counts::new_references` of them. Has at least as many elements as the batch
+    /// has vectors, or none.
     pub new_references: &'a mut [u64],
-    /// Operands that are combined with values beside the rows of an indexed table.
+    /// Operands to combine with values that belong to the rows of an indexed table.
     pub upsert: Option<Upsert<'a>>,
 }
 
@@ -47,7 +48,7 @@ impl<'a> HostBatch<'a> {
         self.vectors.len() / spec.width()
     }
 
-    /// The vectors in a range of positions. New references are written after the first `new` ones.
+    /// Returns the part of the batch in a range of positions. Its new references are written after the first `new` ones.
     pub(crate) fn part(&mut self, range: &Range<usize>, new: u64, spec: Spec) -> HostBatch<'_> {
         HostBatch {
             search: self.search,
@@ -62,12 +63,12 @@ impl<'a> HostBatch<'a> {
     }
 }
 
-/// The rows of `width` elements in a range of positions, if there are any.
+/// Returns the rows of `width` elements in a range of positions, or nothing if `all` is empty.
 pub(crate) fn rows<'a, T>(all: &'a [T], range: &Range<usize>, width: usize) -> &'a [T] {
     if all.is_empty() { all } else { &all[range.start * width..range.end * width] }
 }
 
-/// The elements in a range of positions, if there are any.
+/// Returns the elements in a range of positions, or nothing if `all` is empty.
 fn rows_mut<T>(all: &mut [T], range: Range<usize>) -> &mut [T] {
     if all.is_empty() { all } else { &mut all[range] }
 }
@@ -75,7 +76,7 @@ fn rows_mut<T>(all: &mut [T], range: Range<usize>) -> &mut [T] {
 /// Reports the progress of a batch to the caller's callback, and records whether the callback wants to continue.
 pub(crate) struct BatchProgress<'a> {
     callback: Option<&'a mut Callback<'a>>,
-    /// Vectors of earlier parts of the same call, and of the whole call.
+    /// Number of vectors in earlier parts of the same call. `total`: number of vectors of the whole call.
     before: u64,
     total: u64,
     pub stopped: bool,
@@ -91,12 +92,12 @@ impl<'a> BatchProgress<'a> {
         BatchProgress { callback: None, before: 0, total: 0, stopped: false }
     }
 
-    /// Begins a part of the call, at this position: later reports are about it.
+    /// Begins a part of the call, at position `first`: later reports are about this part.
     pub(crate) fn begin_part(&mut self, first: usize) {
         self.before = first as u64;
     }
 
-    /// Vectors of this part that are done. Once the callback has said to stop it is not called again.
+    /// Reports that `done` vectors of this part are done. Once the callback has asked to stop, it is not called again.
     pub(crate) fn report(&mut self, done: u64) {
         if let Some(callback) = self.callback.as_mut().filter(|_| !self.stopped) {
             self.stopped = callback(self.before + done, self.total).is_break();

@@ -1,4 +1,4 @@
-//! Specs and strategies from numbers and names that users choose, with errors that say what is wrong with these.
+//! Makes specs and strategies from numbers and names that users choose, with errors that say what is wrong with these.
 
 use super::Spec;
 use super::kind::Kind;
@@ -12,7 +12,7 @@ fn out_of_range(what: &'static str, given: u32, least: u32, most: u32) -> Error 
 }
 
 impl Spec {
-    /// Vectors of `width` words in a bucket table, on a machine whose largest compare-and-swap is `chunk_bytes`.
+    /// Spec of a bucket table for vectors of `width` words, on a machine whose largest compare-and-swap has `chunk_bytes` bytes.
     ///
     /// # Errors
     ///
@@ -22,8 +22,8 @@ impl Spec {
             let given = width as u64;
             return Err(Error::OutOfRange { what: "words of a vector", given, least: 1, most: Self::MAX_WIDTH as u64 });
         }
-        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes, but for one and two words half the registers are worth
-        // more.
+        // Measured on an H200 (cuda/warpset/core/layout.cuh): 64 bytes are best, except that for one and two words it is worth
+        // more to save half the registers.
         let line_bytes = if width <= 2 && chunk_bytes == 16 { 32 } else { 64 };
         let slot_words = if width >= 3 && chunk_bytes == 16 { width.next_multiple_of(4) } else { width } as u32;
         Ok(Self {
@@ -44,7 +44,8 @@ impl Spec {
         if self.kind == Kind::Bucket { Self { slot_words: self.width, ..self } } else { self }
     }
 
-    /// Trees. A vector of one or two words is its own root, so it is stored in a bucket table, whatever the strategy.
+    /// Spec of a tree table. A vector of one or two words is its own root, so it is stored in a bucket table, whatever the
+    /// strategy.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Spec {
         Ok(Self { kind: Kind::Tree, width: spec.width, strategy, ..Self::bucket(Self::ROOT_WORDS, chunk_bytes)? })
     }
 
-    /// Keys, which are vectors of two words, in a compact table.
+    /// Spec of a compact table of keys, which are vectors of two words.
     ///
     /// # Errors
     ///
@@ -74,7 +75,8 @@ impl Spec {
         Ok(Self { kind: Kind::Root, line_bytes: Self::COMPACT_LINE_BYTES, key_bits, slot_bits, cuckoo, ..roots })
     }
 
-    /// Trees whose roots are in a compact table. Vectors of one or two words are stored as in [`tree`](Self::tree).
+    /// Spec of a tree table whose roots are in a compact table. Vectors of one or two words are stored as in
+    /// [`tree`](Self::tree).
     ///
     /// # Errors
     ///
@@ -88,7 +90,7 @@ impl Spec {
         Ok(Self { kind: Kind::CompactTree, width: spec.width, ..roots })
     }
 
-    /// Vectors as rows, with an index whose slots have `slot_bits` bits: 32 or 64.
+    /// Spec of an indexed table: vectors as rows, with an index whose slots have `slot_bits` bits: 32 or 64.
     ///
     /// # Errors
     ///
@@ -105,14 +107,14 @@ impl Spec {
         reference + if Self::ends_in_word(width) { last_bits } else { reference }
     }
 
-    /// Bits of a reference in a root, if they number `nodes` slots.
+    /// Bits of a reference in a root, if references address `nodes` slots.
     pub(crate) fn reference_bits(nodes: u64) -> u32 {
         // The number after the last slot is also a reference, and keys have at least 20 bits.
         (u64::BITS - nodes.leading_zeros()).max(FEWEST_HALF_BITS)
     }
 
-    /// Whether the right half of the root of a tree of `width` words is the last word: those of 2^n + 1 words. In other trees it
-    /// is a reference.
+    /// Whether the right half of the root of a tree of `width` words is the vector's last word. This is so for 2^n + 1 words. In
+    /// other trees the right half is a reference.
     pub(crate) fn ends_in_word(width: usize) -> bool {
         width > Self::ROOT_WORDS && (width - 1).is_power_of_two()
     }
@@ -121,7 +123,7 @@ impl Spec {
 impl FromStr for Strategy {
     type Err = Error;
 
-    /// The strategy of this name, in letters of either case.
+    /// Returns the strategy of this name. The case of letters does not matter.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! Columns in device memory, as kernels see them.
 
-/// Columns that one launch takes.
+/// Largest number of columns that one launch takes.
 pub(crate) const MAX_COLUMNS: usize = 256;
 
-/// Some words of each row, and the columns that have bytes of them: `warpset::ColumnsView` of batch/columns.cuh.
+/// Some words of each row, and the columns from which their bytes come: `warpset::ColumnsView` of batch/columns.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ColumnsView {
@@ -28,8 +28,8 @@ pub(crate) struct Column {
 }
 
 impl ColumnsView {
-    /// Views that together cover all words of `count` rows at the address `vectors`. One is enough for up to [`MAX_COLUMNS`]
-    /// columns. The fields of a row have at most 1,024 bytes.
+    /// Returns views that together cover all words of `count` rows at the address `vectors`. One view is enough for up to
+    /// [`MAX_COLUMNS`] columns. The fields of a row have at most 1,024 bytes.
     pub(crate) fn of_columns(columns: &[Column], vectors: u64, count: u64) -> Vec<Self> {
         let ends: Vec<usize> =
             columns.iter().scan(0, |end, column| Some(*end + column.bytes).inspect(|new| *end = *new)).collect();
@@ -75,7 +75,7 @@ impl ColumnsView {
 mod tests {
     use super::*;
 
-    /// Words of a view are those of the columns, as the kernel reads them, byte by byte.
+    /// Reads views byte by byte, as the kernel does, and checks that their words are those of the columns.
     fn check(sizes: &[usize], offset: u64) -> usize {
         let columns: Vec<Column> = sizes
             .iter()
@@ -85,7 +85,7 @@ mod tests {
                 Some(column)
             })
             .collect();
-        // By byte of a row: the address in row 0.
+        // For each byte of a row, its address in row 0.
         let bytes: Vec<u64> = columns.iter().flat_map(|column| column.address..column.address + column.bytes as u64).collect();
         let views = ColumnsView::of_columns(&columns, 64, 3);
         let mut next_word = 0;

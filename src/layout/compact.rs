@@ -1,24 +1,24 @@
-//! How a compact table is laid out: cuda/warpset/compact/table.cuh says why.
+//! Layout of a compact table. cuda/warpset/compact/table.cuh gives the reasons.
 
 use super::limits::LAST_BITS;
 use super::permutation::{Permutation, inverse_of_odd};
 use super::view::{CompactView, HashView, LevelView};
 
-/// Bytes of a bucket, of every kind of slot.
+/// Bytes of a bucket, whatever the size of its slots.
 const BUCKET_BYTES: u64 = 64;
 
 /// Buckets of the smallest table.
 const LEAST_BUCKETS: u64 = 16;
 
-/// A search looks at no more buckets of a level than this.
+/// Largest number of buckets of a level that a search looks at.
 const MOST_FUNCTIONS: u64 = 128;
 
-/// Slots whose keys may all be looked for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
+/// Largest number of keys that may be searched for at the same moment: more than any GPU has lanes at work (an H200: 152,064).
 const AT_ONCE: u64 = 1 << 19;
 
-/// Largest number of functions of a cuckoo table's stash. A key is Full only after that many buckets were searched, and a batch
-/// may have many such keys before others relocate: with 128 functions, filling 2^28 slots to 0.9 in one batch ran at 0.8 G/s on
-/// an H200.
+/// Largest number of functions of a cuckoo table's stash. A key is Full only after a search of this number of buckets, and a
+/// batch may have many such keys before keys are relocated. With 128 functions, filling 2^28 slots to 0.9 in one batch reached
+/// only 0.8 G/s on an H200.
 const STASH_FUNCTIONS: u64 = 16;
 
 /// One level of a compact table.
@@ -33,13 +33,13 @@ pub(crate) struct Level {
     /// For each round, the slots of a bucket, in sixteenths, that this round and earlier ones may take. Empty if the level does
     /// not exist.
     limits: &'static [u64],
-    /// Number of rounds at the end that only keys that are put back may use (compact/relocation.cuh): 1 in the stash of a cuckoo
+    /// Number of rounds at the end that are only for keys that are put back (compact/relocation.cuh): 1 in the stash of a cuckoo
     /// table, otherwise 0.
     kept_rounds: usize,
 }
 
 impl Level {
-    /// None if not even the codes of one function fit the slots. `buckets` is at least 2.
+    /// `None` if not even the codes of one function fit the slots. `buckets` is at least 2.
     fn new(key_bits: u32, slot_bits: u32, buckets: u64, first_function: u64) -> Option<Self> {
         let window = (1u128 << key_bits).div_ceil(buckets.into());
         let functions = ((1u128 << slot_bits) / window).min(MOST_FUNCTIONS.into()) as u64;
@@ -54,7 +54,7 @@ impl Level {
         Some(Self { buckets, slots_per_bucket, window: window as u64, functions, first_function, limits, kept_rounds: 0 })
     }
 
-    /// The level with the two functions of a cuckoo table; none if their codes do not fit.
+    /// Returns this level with the two functions of a cuckoo table; `None` if their codes do not fit the slots.
     fn of_two_functions(self) -> Option<Self> {
         (self.functions >= 2).then_some(Self { functions: 2, limits: &[16], ..self })
     }
@@ -63,14 +63,14 @@ impl Level {
         self.buckets * self.slots_per_bucket
     }
 
-    /// Slots of a stash for the keys that find no free slot in this level while both are filled to 0.95; none if there are no
-    /// such keys.
+    /// Number of slots of a stash for the keys that find no free slot in this level, if level and stash are filled to 0.95.
+    /// `None` if there are no such keys.
     ///
-    /// If keys are put one after another, a certain share of all keys finds no slot. It falls with the number of functions. If
-    /// many keys are put at once, all of them take their first step before any takes its second: many buckets are then full in
-    /// the first steps while later ones have free slots, and two to five times as many keys find no slot. So the stash has room
-    /// for such a share of the first `AT_ONCE` slots, and for six standard deviations. The shares are from a simulation like that
-    /// of the test `no_key_is_rejected_up_to_95_percent`.
+    /// If keys are put one after another, a certain share of all keys finds no slot. The share falls with the number of
+    /// functions. If many keys are put at once, all of them take their first step before any takes its second. Many buckets are
+    /// then full in the first steps while buckets of later steps have free slots, and two to five times as many keys find no
+    /// slot. So the stash also has space for this larger share of the first `AT_ONCE` slots, and for six standard deviations. The
+    /// shares are from a simulation like that of the test `no_key_is_rejected_up_to_95_percent`.
     fn stash_slots_at_95_percent(&self) -> Option<u64> {
         // Reciprocals of the shares: of all slots, and of the slots whose keys may all be under way at the same time.
         let (of_all, at_once) = match self.functions {
@@ -85,15 +85,15 @@ impl Level {
             _ => return None,
         };
         let many = self.slots().min(AT_ONCE);
-        // Buckets of 8 slots are less evenly full.
+        // Buckets of 8 slots are filled less evenly.
         let uneven = if self.slots_per_bucket == 8 { 2 } else { 1 };
         Some(self.slots() / of_all + many * uneven / at_once + many.isqrt())
     }
 
-    /// Slots of the stash of a cuckoo table: for keys that find no free slot until keys are relocated.
+    /// Number of slots of the stash of a cuckoo table. They are for keys that find no free slot until keys are relocated.
     ///
-    /// Find-or-put may take 5/8 of these. It takes four fifths of the 5/8 before the first key is Full, and nearly all before
-    /// many keys are (benches/compact.md has how long it takes to relocate).
+    /// Find-or-put may take 5/8 of these slots. It takes four fifths of this part before the first key is Full, and nearly all of
+    /// it before many keys are Full (benches/compact.md has the time of relocation).
     fn cuckoo_stash_slots(&self) -> u64 {
         self.slots() / 256 + self.slots().min(AT_ONCE) / 256 + 64
     }
@@ -136,8 +136,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// None if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table relocate
-    /// (compact/relocation.cuh).
+    /// Returns `None` if the keys do not fit the slots. `buckets` is at least 2 and less than 2^32. Keys of a `cuckoo` table are
+    /// relocated (compact/relocation.cuh).
     pub(crate) fn new(key_bits: u32, slot_bits: u32, buckets: u64, cuckoo: bool) -> Option<Self> {
         let main = Level::new(key_bits, slot_bits, buckets, 0)?;
         if cuckoo {
@@ -156,7 +156,7 @@ impl Layout {
     }
 
     /// Smallest number of bits of a slot with which a table of `slots` slots, for keys of `key_bits` bits, can be filled to 0.95;
-    /// 64 if there is none.
+    /// 64 if no smaller number is enough.
     pub(crate) fn default_slot_bits(key_bits: u32, slots: u64, cuckoo: bool) -> u32 {
         let reaches = |slot_bits: &u32| {
             let buckets = buckets_for(slots, *slot_bits);
@@ -173,7 +173,7 @@ impl Layout {
         self.main.bytes() + self.stash.bytes()
     }
 
-    /// The view of a table whose slots are at `address`, those of the stash after those of the main level.
+    /// Returns the view of a table whose slots are at `address`: the slots of the main level, then those of the stash.
     pub(crate) fn view(&self, family: &Permutation<u64>, address: u64, stored: u64) -> CompactView {
         let hash = HashView {
             multipliers: family.multipliers,
@@ -186,7 +186,7 @@ impl Layout {
     }
 }
 
-/// Number of buckets for `slots` slots of the main level. At least a kibibyte of buckets, because a few buckets cannot be filled
+/// Number of buckets for `slots` slots of the main level: at least a kibibyte of buckets, because a few buckets cannot be filled
 /// evenly.
 pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
     slots.div_ceil(BUCKET_BYTES * 8 / u64::from(slot_bits)).max(LEAST_BUCKETS)
@@ -194,7 +194,7 @@ pub(crate) fn buckets_for(slots: u64, slot_bits: u32) -> u64 {
 
 /// Smallest number of slots at which `key_bits`-bit keys fit `slot_bits`-bit slots. Exceeds `MAX_CAPACITY` if none does.
 pub(crate) fn fewest_slots(key_bits: u32, slot_bits: u32, cuckoo: bool) -> u64 {
-    // A bit for the number of the function.
+    // The number of a cuckoo table's function takes one more bit of a slot.
     let buckets = LEAST_BUCKETS.max(1 << (key_bits + u32::from(cuckoo)).saturating_sub(slot_bits));
     buckets * (BUCKET_BYTES * 8 / u64::from(slot_bits))
 }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use warpset_testing::sizes::sized;
 
-    /// As the header's table says.
+    /// Limits and stashes are those of the table in cuda/warpset/compact/table.cuh.
     #[test]
     fn layouts_of_known_sizes() {
         // Bits of keys and slots, slots; functions, rounds, slots of the stash.
@@ -226,7 +226,8 @@ mod tests {
         assert_eq!(Layout::new(64, 32, 1 << 24, false), None);
     }
 
-    /// Every size: the codes of all functions fit the slots, and of no more functions than that, unless there are enough.
+    /// For every size, the codes of all functions fit the slots. The codes of one more function would not fit, unless there are
+    /// `MOST_FUNCTIONS` functions.
     #[test]
     fn codes_fill_the_slots() {
         for key_bits in 20..=64 {
@@ -248,8 +249,8 @@ mod tests {
         }
     }
 
-    /// Puts keys into a table that only counts, and returns how many find no free slot. `under_way` keys at a time take a step in
-    /// turn.
+    /// Simulates putting keys into a table that only counts the slots taken in each bucket. Returns how many keys find no free
+    /// slot. `under_way` keys at a time take a step in turn.
     fn rejected(layout: &Layout, family: &Permutation<u64>, keys: impl Iterator<Item = u64>, under_way: usize) -> u64 {
         let mut taken = [layout.main, layout.stash].map(|level| vec![0; level.buckets as usize]);
         let mut keys = keys.fuse();
@@ -283,7 +284,8 @@ mod tests {
         }
     }
 
-    /// Every width of keys and slots, tables from a bucket or two on, one key after another and all at once.
+    /// Tests every width of keys and slots, and tables from a bucket or two on. Keys are put one after another, and several or
+    /// all at once.
     #[test]
     fn no_key_is_rejected_up_to_95_percent() {
         std::thread::scope(|scope| {
@@ -300,7 +302,7 @@ mod tests {
         // All widths take minutes without optimization.
         for key_bits in (20..=64).step_by(if cfg!(debug_assertions) { sized(9, 22, 22) } else { 1 }) {
             let fewest = fewest_slots(key_bits, slot_bits, false);
-            // Sizes at which there are few functions; and those of small tables.
+            // Sizes at which there are few functions, and sizes of small tables.
             let few = (0..6).flat_map(|more| [4, 5, 6, 7].map(|quarters| (fewest << more) / 4 * quarters));
             for slots in few.chain([1, 40, 100, 300, 1000, 3000, 10_000, 1 << 16]).filter(|slots| *slots <= 1 << 16) {
                 let Some(layout) = Layout::new(key_bits, slot_bits, buckets_for(slots, slot_bits), false) else { continue };
@@ -368,7 +370,7 @@ mod tests {
         }
     }
 
-    /// All keys that are put back find slots, however often a pass leaves over all keys of the stash and find-or-put then fills
+    /// All keys that are put back find slots, even if every pass leaves over all keys of the stash, and find-or-put then fills
     /// the slots that it may take.
     #[test]
     fn keys_that_are_put_back_find_places() {

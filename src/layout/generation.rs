@@ -4,21 +4,21 @@ use super::Reference;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of a generation. A table gets a new one after every growth, clear and relocation. It is never 0, and has the 24 bits of
-/// a reference above the slot number.
+/// Number of a generation. A table gets a new one after every growth, clear and relocation. The number is never 0, and takes the
+/// 24 bits of a reference above the slot number.
 ///
 /// All tables of a process draw from one counter, so that a reference to one table is stale in every other. Counting begins at a
-/// random number: references may be kept in files, together with their table, and a process must not mistake those of another
-/// process for its own.
+/// random number: references may be kept in files, together with their table, and a process must not mistake references of
+/// another process for its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 
 impl Generation {
-    /// A generation that no table has had before (or not in the last 2^24 - 2 times).
+    /// Returns a generation that no table has had before, or at least none of the last 2^24 - 2 ones.
     pub(crate) fn next() -> Self {
         static LAST: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(rand::random::<u32>().into()));
         const MOST: u64 = (1 << (u64::BITS - Reference::SLOT_BITS)) - 1;
-        // Relaxed: only the uniqueness of numbers matters; a table passes its own on under its lock.
+        // Relaxed: only the uniqueness of numbers matters. Threads get a table's generation under the table's lock.
         Self(LAST.fetch_add(1, Ordering::Relaxed) % MOST + 1)
     }
 
@@ -26,7 +26,7 @@ impl Generation {
         self.0
     }
 
-    /// Part of a reference above the number of its slot.
+    /// The generation's bits in a reference, above the slot number.
     pub(crate) fn tag(self) -> u64 {
         self.0 << Reference::SLOT_BITS
     }

@@ -1,4 +1,4 @@
-//! The kernels of tables that are no searches.
+//! Kernels of tables, except searches.
 
 use std::ffi::CStr;
 
@@ -15,15 +15,15 @@ pub(crate) enum Kernel {
     Measure,
     /// Relocates the keys of a stash: seed, keys, counts.
     Relocate,
-    /// Enters rows into an index, that of the second table: bits of its slots, first row, last row, counts.
+    /// Enters rows into the index of the second table: bits of the index's slots, first row, last row, counts.
     Rebuild,
-    /// Lists rows that are not stored: first row, last row, holes, room for them, their number.
+    /// Lists rows that are not stored: first row, last row, holes, number of holes that the list can take, number of holes.
     ListHoles,
     /// Moves rows to holes: moves, their number.
     MoveRows,
     /// Counts references to rows that are not stored: references, their number, the count.
     CountUnstored,
-    /// Copies values: all values, bytes of one, references, their number, the copies. It takes no table.
+    /// Copies values: all values, bytes of a value, references, their number, the copies. Takes no table.
     GatherValues,
     /// Copies values back: as `GatherValues`.
     ScatterValues,

@@ -1,4 +1,4 @@
-//! The kinds of tables: the one list in Rust. Its counterpart in C++ is `TableKind` of cpu_kernels/kernels.hpp.
+//! The kinds of tables. This is the only list in Rust. Its counterpart in C++ is `TableKind` of cpu_kernels/kernels.hpp.
 
 /// Calls a macro with the list: for each kind its name, the type of its view for kernels, and the name of the type of tables.
 macro_rules! kinds {
@@ -16,7 +16,7 @@ pub(crate) use kinds;
 
 macro_rules! names {
     ($($kind:ident: $view:ident, $table:literal;)*) => {
-        /// Kind of a table. The numbers are those of `warpset::TableKind`, and in files.
+        /// Kind of a table. `warpset::TableKind` and saved files use the same numbers.
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -51,12 +51,12 @@ impl Kind {
         matches!(self, Self::Root | Self::CompactTree)
     }
 
-    /// Words of a key, if all keys have the same.
+    /// Words of a key, if all keys have the same number of words.
     pub(crate) const fn key_words(self) -> Option<usize> {
         if matches!(self, Self::Root) { Some(2) } else { None }
     }
 
-    /// Kind of the table of roots that a table of trees begins with; any other kind itself.
+    /// Kind of the table of roots with which a tree table begins. For any other kind, the kind itself.
     pub(crate) const fn of_roots(self) -> Self {
         match self {
             Self::Tree => Self::Bucket,

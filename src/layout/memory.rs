@@ -17,18 +17,18 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryLimit {
-    /// At most this number of bytes, which are for this table alone. The table grows by a factor of four, then perhaps
-    /// once by two, until it takes 1/32 to 1/16 of them. Then it takes all the rest at once, so that in the end nearly all bytes
-    /// hold vectors.
+    /// At most this number of bytes, which are for this table alone. The table grows by a factor of four, then perhaps once by
+    /// two, until it takes 1/32 to 1/16 of them. Then it takes all the rest at once, so that in the end nearly all bytes hold
+    /// vectors.
     Reserved(u64),
     /// At most this number of bytes, and at most 7/8 of the memory that is free. The table grows by a factor of four as long as
-    /// it then takes a sixteenth of that or less. Beyond that it doubles as long as it can double once more. Then it takes the
-    /// rest. In the end two thirds to five sixths of the bytes hold vectors.
+    /// it takes at most a sixteenth of these bytes afterwards. Beyond that it doubles as long as it can double once more after
+    /// that. Then it takes the rest. In the end two thirds to five sixths of the bytes hold vectors.
     Shared(u64),
 }
 
 impl MemoryLimit {
-    /// Everything that is free.
+    /// All memory that is free.
     pub(crate) const FREE: Self = Self::Shared(u64::MAX);
 
     /// The number of bytes.

@@ -45,14 +45,14 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         }
     }
 
-    /// Whether the functions spread keys over as many different buckets as random functions would. A few families do not, if keys
-    /// have few bits: if `step` times the last factor is near a multiple of the range divided by a small number, the functions
-    /// repeat in a cycle.
+    /// Whether the functions spread keys over as many different buckets as random functions would. If keys have few bits, a few
+    /// families do not: the functions repeat in a cycle if `step` times the last factor is near a multiple of the range divided
+    /// by a small number.
     fn spreads(&self) -> bool {
         // With random functions, these numbers of functions reach 3.91, 14.3 and 55.5 of 64 buckets on average.
         let numbers = [(4, 3.8), (16, 14.0), (128, 54.7)];
         let mut reached = [0; 3];
-        // Plain numbers of 64 bits, without calls: a debug build takes a fifth of the time for them.
+        // Plain numbers of 64 bits, without calls: with them, a debug build takes a fifth of the time.
         let plain = |number: T| number.to_u64().expect("a family has at most 64 bits");
         let (half, factor, step, mask) = (self.bits.div_ceil(2), plain(self.multipliers[2]), plain(self.step), plain(self.mask));
         for number in 0..256u64 {
@@ -84,7 +84,7 @@ impl<T: PrimInt + Unsigned + WrappingAdd + WrappingMul + WrappingSub> Permutatio
         value.wrapping_mul(&factor) & self.mask
     }
 
-    /// Is its own inverse: the high half, which is added to the low one, stays unchanged.
+    /// This function is its own inverse: the high half, which is added to the low one, stays unchanged.
     fn fold(&self, value: T) -> T {
         value ^ value >> self.bits.div_ceil(2) as usize
     }
@@ -177,7 +177,8 @@ mod tests {
             prop_assert_eq!(longest.hash(function, key.into()), long.hash(function, key.into()).into());
         }
 
-        /// By the functions themselves. A seed must draw the same family in every version: saved tables have the seed only.
+        /// Checks `spreads` with the functions themselves. A seed must draw the same family in every version, because saved
+        /// tables have only the seed.
         #[test]
         fn functions_spread_as_their_hashes_do(bits in 8u32..=64, odd: [u64; 4], few in 0u32..3) {
             // Factors of few bits, and steps that divide the range, spread badly now and then.

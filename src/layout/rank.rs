@@ -31,7 +31,7 @@ pub struct PartitionView {
     pub with_references: u32,
 }
 
-/// `warpset::Stamp`: the first words of a message, up to `at`, which is its position.
+/// `warpset::Stamp`: the first words of a message. `at` is the position of these words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Stamp {
@@ -56,7 +56,7 @@ pub(crate) struct StampView {
     pub cursors: u64,
 }
 
-/// Bytes of a line, at which messages begin: `message_line_bytes` of partition.cuh.
+/// Messages begin at multiples of this number of bytes: `message_line_bytes` of partition.cuh.
 pub(crate) const LINE_BYTES: u64 = 128;
 
 /// Sizes of the views that cross, as in `warpset_cluster_abi`.
@@ -73,7 +73,7 @@ pub(crate) enum Kernel {
     CheckStamps,
 }
 
-/// Rounds that may be under way at the same time: one is sorted, one exchanged, and one put or answered.
+/// Number of rounds that may be under way at the same time: one is sorted, one exchanged, and one put or answered.
 pub(crate) const ROUNDS: usize = 3;
 
 /// An in-order queue of a rank's machine: one stream for each round under way, one for the puts of all rounds.

@@ -9,13 +9,13 @@ use std::num::NonZeroU64;
 ///
 /// A reference is enough to read the vector back ([`Table::get_many`](crate::Table::get_many)) as long as the generation lasts.
 /// After that the reference is *stale*: a call with it returns [`StaleReferences`](crate::Error::StaleReferences) before anything
-/// else is done. So does a call with a reference to another table. Only as [parents](crate::Request::parents) without masks are
-/// stale references harmless, and ignored. Kernels know slots by their numbers only;
-/// [`Table::reference`](crate::Table::reference) makes a reference of such a number.
+/// else is done. So does a call with a reference to another table. Stale references are harmless only as
+/// [parents](crate::Request::parents) without masks, where they are ignored. Kernels know slots only by their numbers;
+/// [`Table::reference`](crate::Table::reference) makes a reference from such a number.
 ///
-/// Generations are numbers of 24 bits, counted for all tables of a process, starting at a random one. So a number repeats after
-/// 2^24 - 1 generations. [`Table::loaded_references`](crate::Table::loaded_references) converts references to a table that was
-/// [saved](crate::Table::save) into references to the loaded one.
+/// Generations are numbers of 24 bits, counted for all tables of a process, starting at a random number. So a number repeats
+/// after 2^24 - 1 generations. [`Table::loaded_references`](crate::Table::loaded_references) converts references to a table that
+/// was [saved](crate::Table::save) into references to the loaded one.
 ///
 /// Takes 8 bytes, in an `Option` too, where `None` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, NoUninit)]
@@ -72,7 +72,7 @@ impl Reference {
     }
 }
 
-/// `slot` and its number. The generation is not shown: [`to_bits`](Reference::to_bits) has both.
+/// Displays `slot` and the slot's number. The generation is not shown: [`to_bits`](Reference::to_bits) has both.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {

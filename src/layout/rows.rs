@@ -3,8 +3,8 @@
 use super::Reference;
 use super::view::RowMove;
 
-/// Rows in addition to one per slot, for tables of any size. Lanes hold rows that they turn out not to need, one each (an H200
-/// has 152,064 lanes at work), and spare rows may find no cell. Only rows that are taken get memory.
+/// Rows in addition to one per slot, for tables of any size. Each lane may hold one row that it turns out not to need (an H200
+/// has 152,064 lanes at work), and a spare row may find no cell. Only rows that are taken get memory.
 pub(crate) const MORE_ROWS: u64 = 1 << 18;
 
 /// Counts of the rows, read when nothing else uses the table.
@@ -22,7 +22,7 @@ pub(crate) struct RowCounts {
 pub(crate) struct HoleClosing {
     /// Moves, from high rows to low ones.
     pub moves: Vec<RowMove>,
-    /// Number of rows that are given afterwards, and the holes that remain among them.
+    /// Number of rows that are given afterwards. `spares`: the holes that remain among them.
     pub given: u64,
     pub spares: Vec<u64>,
     /// All rows below this number are stored.
@@ -77,7 +77,7 @@ impl RowCounts {
 }
 
 impl HoleClosing {
-    /// Current row of the vector that was at this row.
+    /// Returns the row to which the vector at `row` has moved, or `row` if it has not moved.
     pub(crate) fn moved(&self, row: u64) -> u64 {
         // The moves are sorted from high to low.
         let at = self.moves.binary_search_by(|moved| row.cmp(&moved.from));

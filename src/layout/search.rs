@@ -14,7 +14,7 @@ pub(crate) enum SearchMode {
 }
 
 impl SearchMode {
-    /// The view that the kernels of this operation get, for a table with this view.
+    /// Returns the view that the kernels of this operation get, for a table with the view `view`.
     pub(crate) fn view_of(self, view: &View) -> Cow<'_, View> {
         match self {
             Self::PutBack => Cow::Owned(view.to_put_back()),
@@ -24,7 +24,7 @@ impl SearchMode {
     }
 }
 
-/// Largest number of repeated relocations because a key that was left over finds no slot in the stash.
+/// Largest number of rounds of a relocation. A round is repeated if a key that is left over finds no slot in the stash.
 pub(crate) const RELOCATION_ROUNDS: u64 = 64;
 
 pub(crate) struct ProbeLengths {

@@ -21,7 +21,7 @@ pub struct Spec {
     pub(crate) key_bits: u32,
     /// Bits of a slot of a compact table, or of an index; 0 for other tables.
     pub(crate) slot_bits: u32,
-    /// The default, unless a table of the kind `Tree` has another one.
+    /// The default strategy, unless a table of the kind `Tree` has another one.
     pub(crate) strategy: Strategy,
     /// Whether keys of a root table may be relocated to fill the table further.
     pub(crate) cuckoo: bool,

@@ -6,7 +6,7 @@ use std::fmt;
 /// [`build_strategies`](crate::build_strategies).
 ///
 /// A strategy is a choice of lanes, of a pairing and of a workspace. The existing combinations have names, by which they are
-/// displayed and parsed: the names of Bergsma's thesis (2019), where it has one.
+/// displayed and parsed. A combination that Bergsma's thesis (2019) has is named as there.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -27,21 +27,21 @@ pub struct Strategy {
 }
 
 /// Pairing of the halves of a tree. It determines the trees, and so how many nodes vectors share. The set of vectors is the same
-/// with each.
+/// with each pairing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pairing {
-    /// Neighbours, row by row from the words up.
+    /// Neighbours are paired, row by row from the words up.
     Neighboured,
-    /// Neighbouring words; above, halves at a distance of half a row.
+    /// Neighbouring words are paired, and in the rows above, halves at a distance of half a row.
     Interleaved,
-    /// The first half of the words and the rest, from the root down.
+    /// The first half of the words is paired with the rest, from the root down.
     Halved,
 }
 
 /// Lanes of a warp that build the tree of a vector: `warpset::Lanes` of tree/strategy.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lanes {
-    /// All lanes, for 32 vectors at once: a lane goes on to the next pair as soon as it is done with one.
+    /// All lanes, for 32 vectors at once: a lane continues with the next pair as soon as it has done one.
     Stream,
     /// One lane.
     One,
@@ -71,8 +71,8 @@ pub(crate) enum Workspace {
 }
 
 impl Strategy {
-    /// `default`: a warp builds the trees of 32 vectors at once, row by row; a lane goes on to the next pair as soon as it is
-    /// done with one.
+    /// `default`: a warp builds the trees of 32 vectors at once, row by row. A lane continues with the next pair as soon as it
+    /// has done one.
     pub const DEFAULT: Self = Self::of(Lanes::Stream, Pairing::Neighboured, Workspace::Shared);
     /// `C`: recursive; two lanes per vector, each for 32 bits of a node; a call for each word.
     pub const C: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::Stack);
@@ -82,35 +82,35 @@ impl Strategy {
     pub const CLR: Self = Self::of(Lanes::Two, Pairing::Halved, Workspace::StackOfLeaves);
     /// `Clr64`: recursive; one lane per vector; a call for each pair of words. The best of the recursive ones in the thesis.
     pub const CLR64: Self = Self::of(Lanes::One, Pairing::Halved, Workspace::StackOfLeaves);
-    /// `1_np_gm`: a lane a vector, neighboured pairs, in global memory.
+    /// `1_np_gm`: one lane per vector, neighboured pairs, in global memory.
     pub const ONE_NP_GM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Global);
-    /// `1_np_sm`: a lane a vector, neighboured pairs, in shared memory. The thesis compares this one with other tables.
+    /// `1_np_sm`: one lane per vector, neighboured pairs, in shared memory. The thesis compares this one with other tables.
     pub const ONE_NP_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::Shared);
-    /// `1_np_s_sm`: a lane a vector, neighboured pairs, in shared memory in an order without bank conflicts.
+    /// `1_np_s_sm`: one lane per vector, neighboured pairs, in shared memory in an order without bank conflicts.
     pub const ONE_NP_S_SM: Self = Self::of(Lanes::One, Pairing::Neighboured, Workspace::ShuffledShared);
-    /// `1_ip_gm`: a lane a vector, interleaved pairs, in global memory.
+    /// `1_ip_gm`: one lane per vector, interleaved pairs, in global memory.
     pub const ONE_IP_GM: Self = Self::of(Lanes::One, Pairing::Interleaved, Workspace::Global);
-    /// `1_ip_sm`: a lane a vector, interleaved pairs, in shared memory.
+    /// `1_ip_sm`: one lane per vector, interleaved pairs, in shared memory.
     pub const ONE_IP_SM: Self = Self::of(Lanes::One, Pairing::Interleaved, Workspace::Shared);
-    /// `l_np_gm`: a group of lanes a vector, neighboured pairs, in global memory.
+    /// `l_np_gm`: a group of lanes per vector, neighboured pairs, in global memory.
     pub const L_NP_GM: Self = Self::of(Lanes::Group, Pairing::Neighboured, Workspace::Global);
-    /// `l_np_sm`: a group of lanes a vector, neighboured pairs, in shared memory.
+    /// `l_np_sm`: a group of lanes per vector, neighboured pairs, in shared memory.
     pub const L_NP_SM: Self = Self::of(Lanes::Group, Pairing::Neighboured, Workspace::Shared);
-    /// `l_np_lm`: a group of lanes a vector, neighboured pairs, in registers.
+    /// `l_np_lm`: a group of lanes per vector, neighboured pairs, in registers.
     pub const L_NP_LM: Self = Self::of(Lanes::Group, Pairing::Neighboured, Workspace::Registers);
-    /// `l_ip_gm`: a group of lanes a vector, interleaved pairs, in global memory.
+    /// `l_ip_gm`: a group of lanes per vector, interleaved pairs, in global memory.
     pub const L_IP_GM: Self = Self::of(Lanes::Group, Pairing::Interleaved, Workspace::Global);
-    /// `l_ip_sm`: a group of lanes a vector, interleaved pairs, in shared memory.
+    /// `l_ip_sm`: a group of lanes per vector, interleaved pairs, in shared memory.
     pub const L_IP_SM: Self = Self::of(Lanes::Group, Pairing::Interleaved, Workspace::Shared);
-    /// `ld_np_gm`: a shrinking group of lanes a vector, neighboured pairs, in global memory.
+    /// `ld_np_gm`: a shrinking group of lanes per vector, neighboured pairs, in global memory.
     pub const LD_NP_GM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Neighboured, Workspace::Global);
-    /// `ld_np_sm`: a shrinking group of lanes a vector, neighboured pairs, in shared memory.
+    /// `ld_np_sm`: a shrinking group of lanes per vector, neighboured pairs, in shared memory.
     pub const LD_NP_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Neighboured, Workspace::Shared);
-    /// `ld_np_s_sm`: a shrinking group of lanes a vector, neighboured pairs, in shuffled shared memory.
+    /// `ld_np_s_sm`: a shrinking group of lanes per vector, neighboured pairs, in shuffled shared memory.
     pub const LD_NP_S_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Neighboured, Workspace::ShuffledShared);
-    /// `ld_ip_gm`: a shrinking group of lanes a vector, interleaved pairs, in global memory.
+    /// `ld_ip_gm`: a shrinking group of lanes per vector, interleaved pairs, in global memory.
     pub const LD_IP_GM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Interleaved, Workspace::Global);
-    /// `ld_ip_sm`: a shrinking group of lanes a vector, interleaved pairs, in shared memory.
+    /// `ld_ip_sm`: a shrinking group of lanes per vector, interleaved pairs, in shared memory.
     pub const LD_IP_SM: Self = Self::of(Lanes::ShrinkingGroup, Pairing::Interleaved, Workspace::Shared);
 
     /// All strategies with their names, the default first.

@@ -1,4 +1,4 @@
-//! Values beside the rows of an indexed table that a batch changes while it puts its vectors.
+//! Changes that a batch makes to values of an indexed table's rows while it puts its vectors.
 
 use super::view::UpsertView;
 use bytemuck::Pod;
@@ -86,7 +86,7 @@ impl<'a> Upsert<'a> {
         Self { operands, ..*self }
     }
 
-    /// Bytes of the operands of the vectors at these positions, one after another.
+    /// Bytes of the operands of the vectors at these positions, one after another; if there is a single operand, its bytes.
     pub(crate) fn at(&self, positions: &[u64]) -> Vec<u8> {
         let bytes = self.kind.bytes();
         match self.is_one {
@@ -95,7 +95,7 @@ impl<'a> Upsert<'a> {
         }
     }
 
-    /// The view for kernels, whose operands are at an address.
+    /// Returns the view for kernels. `operands`: address of the operands.
     pub(crate) fn view(&self, operands: u64) -> UpsertView {
         let (kind, combine) = (self.kind as u32, self.combine as u32);
         UpsertView { values: self.values, operands, is_one: self.is_one.into(), kind, combine, unused: 0 }

@@ -92,7 +92,7 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// The folder cannot be opened, or no file can be made there. `path` is neither a regular file nor a link, and exists:
+    /// The folder cannot be opened, or no file can be made there. Or `path` exists, and is neither a regular file nor a link:
     /// devices, FIFOs, sockets and folders are not replaced.
     pub fn beside(path: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -230,7 +230,7 @@ mod tests {
     /// Makes a node of this kind; `None` if this user may not.
     fn node(path: &Path, kind: libc::mode_t) -> Option<()> {
         let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-        // The null device, where the kind is a device.
+        // If the kind is a device, this is the null device.
         // SAFETY: a string that ends with 0, and numbers.
         (unsafe { libc::mknod(name.as_ptr(), kind | 0o600, libc::makedev(1, 3)) } == 0).then_some(())
     }
@@ -252,7 +252,7 @@ mod tests {
             assert!(!std::fs::symlink_metadata(at(name)).unwrap().is_file(), "{name}");
         }
         assert_eq!(scratch.names(), before);
-        // Nothing, a file, and a link, which is replaced itself.
+        // A missing file, a file and a link are replaced: the link itself, not its target.
         symlink(at("fifo"), at("link")).unwrap();
         std::fs::write(at("file"), "before").unwrap();
         for name in ["file", "link", "none"] {

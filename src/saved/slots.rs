@@ -19,7 +19,7 @@ pub(super) struct SlotLayout {
     empty_classes: u32,
 }
 
-/// Slots whose tails are stored together, if there are tails.
+/// Smallest number of slots whose tails are stored together, if slots have tails.
 const SLOTS_PER_BLOCK: u32 = 16;
 
 impl SlotLayout {
@@ -74,7 +74,7 @@ impl SlotLayout {
         buckets.div_ceil(u64::from(buckets_per_block)) * self.block_bytes() as u64
     }
 
-    /// EMPTY pattern of a slot.
+    /// Number of the EMPTY pattern of a slot.
     fn empty_class(&self, bucket: u64, index: u32) -> u32 {
         let mut mixed = (bucket as u32).wrapping_mul(0x9E37_79B1);
         mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85EB_CA77);

@@ -2,8 +2,8 @@ use super::{Key, Storage, Table};
 use crate::{Batch, Error, Result, Tally};
 
 impl Batch {
-    /// Returns the tally, or an error if not all vectors are stored: because the table was too full for some, or because the
-    /// batch ended before they were offered.
+    /// Returns the tally, or an error if some vectors are not stored: the table was too full for them, or the batch ended before
+    /// they were offered.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -16,10 +16,11 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// [`TableFull`](Error::TableFull) if vectors were rejected. The rejected vectors are those with outcome
-    /// [`Outcome::Full`](crate::Outcome::Full); all others that were offered are stored. [`stopped`](Self::stopped) tells
-    /// whether some were not offered. [`Stopped`](Error::Stopped) if none was rejected but some were not offered: all that were
-    /// offered are stored.
+    /// [`TableFull`](Error::TableFull) if vectors were rejected: those with outcome [`Outcome::Full`](crate::Outcome::Full). All
+    /// other vectors that were offered are stored. [`stopped`](Self::stopped) tells whether some vectors were not offered.
+    ///
+    /// [`Stopped`](Error::Stopped) if no vector was rejected, but some were not offered. All vectors that were offered are
+    /// stored.
     pub fn complete<K: Key, S: Storage>(&self, table: &Table<K, S>) -> Result<Tally> {
         let tally = self.tally;
         if tally.full == 0 {

@@ -89,9 +89,9 @@ impl<K> TableBuilder<K, Bucket> {
     ///
     /// Without this option, slots for 3 words or more are padded to a multiple of four words
     /// ([`Spec::slot_words`](crate::Spec::slot_words)) if 16 bytes are claimed at once
-    /// ([`Spec::chunk_bytes`](crate::Spec::chunk_bytes)). That is so on GPUs of compute capability 9.0 and later, and for
-    /// vectors of 17 words or more on x86-64 processors with AVX. [Choosing a table](crate::choosing_a_table) explains why, and
-    /// what padding costs. On other devices slots are always dense.
+    /// ([`Spec::chunk_bytes`](crate::Spec::chunk_bytes)). GPUs of compute capability 9.0 and later claim 16 bytes at once, as do
+    /// x86-64 processors with AVX for vectors of 17 words or more. On other devices slots are always dense. [Choosing a
+    /// table](crate::choosing_a_table) explains why slots are padded, and what padding costs.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -106,14 +106,14 @@ impl<K> TableBuilder<K, Bucket> {
         self
     }
 
-    /// Sets whether the table has a filter: bits of all stored vectors, with which lookups of absent vectors read no slot.
-    /// Default: no. On a CPU only; a GPU refuses it ([`Error::WrongDevice`](crate::Error::WrongDevice)).
+    /// Sets whether the table has a filter: bits of all stored vectors, so that lookups of absent vectors read no slot. Default:
+    /// no. On a CPU only; a GPU refuses it ([`Error::WrongDevice`](crate::Error::WrongDevice)).
     ///
-    /// Worth its memory (1 byte a slot) if most lookups ([`contains_many`](Table::contains_many) and similar) are for vectors
-    /// that are not stored, and vectors have 8 words or more. These lookups then take 0.2 to 0.3 of the time; a put of a new
-    /// vector and a lookup of a stored one take at most 1.2 times as long. With 1 or 2 words it seldom pays: lookups of absent
-    /// vectors take 0.2 to 0.65 of the time, but puts of new vectors 1.3 to 1.5 times as long and lookups of stored ones about
-    /// twice. A put of a stored vector takes at most 1.2 times as long. [Choosing a
+    /// A filter is worth its memory (1 byte a slot) if most lookups ([`contains_many`](Table::contains_many) and similar) are for
+    /// vectors that are not stored, and vectors have 8 words or more. These lookups then take 0.2 to 0.3 of the time; a put of a
+    /// new vector and a lookup of a stored one take at most 1.2 times as long. With 1 or 2 words a filter seldom pays: lookups of
+    /// absent vectors take 0.2 to 0.65 of the time, but puts of new vectors 1.3 to 1.5 times as long and lookups of stored ones
+    /// about twice. A put of a stored vector takes at most 1.2 times as long. [Choosing a
     /// table](crate::choosing_a_table#a-filter-for-absent-vectors) has the figures; widths between 2 and 8 were not measured.
     ///
     /// A lookup that begins while another thread puts does not use the filter, and takes as long as without one. Results are the
@@ -147,9 +147,9 @@ impl<K> TableBuilder<K, Root> {
     ///
     /// The bucket of a key determines some of its bits. In a table of s slots these are log2(s) - 4 bits with 32-bit slots,
     /// log2(s) - 5 with 16-bit slots, and log2(s) - 3 with 64-bit slots. A slot must hold the remaining bits, and the number of
-    /// the hash function under which the key is stored. With 3 functions or more the table can be filled to 0.95: 2^28 slots of
-    /// 32 bits are enough for keys of 54 bits. With 2 functions searches get long at a lower fill; with one the table is full at
-    /// about 0.8. Slots that have no bits even for one function are an error.
+    /// the hash function under which the key is stored. With bits for 3 functions or more the table can be filled to 0.95: 2^28
+    /// slots of 32 bits are enough for keys of 54 bits. With 2 functions searches get long at a lower fill; with one the table is
+    /// full at about 0.8. Slots with too few bits for one function are an error.
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.slot_bits = Some(bits);
         self
@@ -189,7 +189,7 @@ impl<K> TableBuilder<K, CompactTree> {
     /// A root is two references to nodes. A reference has one bit more than are needed to number the slots of the node table.
     /// (For vectors of 2^n + 1 words the second half is not a reference but the last word, which has 32 bits or
     /// [fewer](Self::last_bits).) A root has at least 20 bits. For example, a node table of 2^29 - 2^7 slots makes roots of 58
-    /// bits. The rule for which roots fit a slot is that for the keys of a [`RootTable`](crate::RootTable).
+    /// bits. Roots fit a slot under the same rule as the keys of a [`RootTable`](crate::RootTable).
     pub fn slot_bits(mut self, bits: u32) -> Self {
         self.options.slot_bits = Some(bits);
         self
@@ -231,24 +231,24 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
         Self { options: Options::new(S::KIND, width), table: PhantomData }
     }
 
-    /// Sets the least number of slots. Default: 2^20, or fewer if the table grows and has a limit of memory
-    /// ([`memory`](Self::memory)): they take less than a sixteenth of it.
+    /// Sets the least number of slots. Default: 2^20. If the table grows and has a limit of memory ([`memory`](Self::memory)),
+    /// the default may be smaller, so that the slots take less than a sixteenth of the limit.
     ///
-    /// No vector is rejected before 95 % of the slots are occupied. In tables of up to 1,024 buckets every free slot is found.
-    /// (In compact tables nearly every one, because a search visits only the buckets to which its hash functions lead.) Searches
-    /// get longer as the table fills: see the tables of `benches/bucket.md` and `benches/compact.md`.
+    /// No vector is rejected before 95 % of the slots are occupied. In tables of up to 1,024 buckets a search finds every free
+    /// slot. (In compact tables it finds nearly every one, because it visits only the buckets that the hash functions select.)
+    /// Searches get longer as the table fills: see the tables of `benches/bucket.md` and `benches/compact.md`.
     pub fn capacity(mut self, vectors: u64) -> Self {
         self.options.capacity = Some(vectors);
         self
     }
 
-    /// Sets whether the table grows automatically, before it is 85 % full. Default: no. A table that does not
-    /// grow answers [`Full`](crate::Outcome::Full) when its slots are used, and [`Batch::complete`](crate::Batch::complete)
-    /// makes an error of that.
+    /// Sets whether the table grows automatically, before it is 85 % full. Default: no. A table that does not grow answers
+    /// [`Full`](crate::Outcome::Full) when its slots are used, and [`Batch::complete`](crate::Batch::complete) turns that into an
+    /// error.
     ///
-    /// Applies to batches from host slices. The table grows by a factor of four while it takes little of the free memory, or of
-    /// its [limit](Self::memory), then by two, and in the end to all the rest. A table that has grown by four is a fifth full.
-    /// Growth needs memory for the old and the new table at once and moves every vector, so earlier references become
+    /// Only batches from host slices make a table grow. The table grows by a factor of four while it takes little of the free
+    /// memory, or of its [limit](Self::memory), then by two, and finally takes all the rest. A table that has grown by four is a
+    /// fifth full. Growth needs memory for the old and the new table at once and moves every vector, so earlier references become
     /// stale. References returned by the batch that triggered the growth refer to the grown table. A vector that finds no free
     /// slot even in a table of 64 times the needed slots is [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
@@ -256,9 +256,9 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
         self
     }
 
-    /// Sets the memory that a table which [grows](Self::grows) may take as it grows, the old and the new table together. Default:
-    /// what is free, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused, so a `capacity`
-    /// that you give should take at most a sixteenth of the limit. The default capacity does. No effect without
+    /// Limits the memory that the old and the new table together may take while the table [grows](Self::grows). Default: the free
+    /// memory, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused. So a `capacity` that
+    /// you give should take at most a sixteenth of the limit, as the default capacity does. No effect without
     /// [`grows(true)`](Self::grows).
     ///
     /// When the table cannot grow further, batches fill its last slots. Vectors that find none are
@@ -284,8 +284,9 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
     }
 
     /// Derives the hash functions and the EMPTY pattern from this seed instead of the system's entropy, so that slots are
-    /// reproducible: the same vectors, put one after another, get the same slots. The threads of a batch of several vectors may
-    /// change places, and so may the nodes of one vector in a tree table on a GPU, which threads of a warp put at once.
+    /// reproducible: the same vectors, put one after another, get the same slots. Vectors of one batch may still swap slots,
+    /// because threads put them at once. In a tree table on a GPU the nodes of one vector may do so as well, because threads of a
+    /// warp put them at once.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
@@ -312,8 +313,8 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
     /// # Errors
     ///
     /// [`OutOfRange`](crate::Error::OutOfRange), [`OutOfMemory`](crate::Error::OutOfMemory), [`Compile`](crate::Error::Compile),
-    /// or errors that the device reports. For compact tables also [`KeysDoNotFit`](crate::Error::KeysDoNotFit), and for one with
-    /// a [`filter`](TableBuilder::filter) [`WrongDevice`](crate::Error::WrongDevice).
+    /// or errors that the device reports. For compact tables also [`KeysDoNotFit`](crate::Error::KeysDoNotFit), and for a table
+    /// with a [`filter`](TableBuilder::filter) [`WrongDevice`](crate::Error::WrongDevice).
     pub fn build(self, device: &Device) -> Result<Table<K, S>> {
         Ok(Table::of(Arc::new(RawTable::new(device, self.options)?)))
     }

@@ -1,4 +1,4 @@
-//! Vectors that come as columns: one array for each field.
+//! Vectors given as columns: one array for each field.
 
 use super::key::elements;
 use super::{Key, Storage, Table};
@@ -7,10 +7,10 @@ use crate::{Error, Result};
 use bytemuck::NoUninit;
 use std::fmt;
 
-/// Rows of a piece of the work that threads share.
+/// Number of vectors that a thread makes at a time.
 const PIECE_ROWS: usize = 4096;
 
-/// Vectors as columns, a *structure of arrays*: column c has field c of every vector. [`Table::from_columns`] makes vectors of
+/// Vectors as columns, a *structure of arrays*: column c has field c of every vector. [`Table::from_columns`] makes vectors from
 /// them.
 ///
 /// ```
@@ -35,12 +35,12 @@ const PIECE_ROWS: usize = 4096;
 #[derive(Clone, Default)]
 #[must_use = "columns are nothing until `Table::from_columns` makes vectors of them"]
 pub struct Columns<'a> {
-    /// Bytes of a column, and of a field.
+    /// For each column: its bytes, and the number of bytes of a field.
     columns: Vec<(&'a [u8], usize)>,
 }
 
 impl<'a> Columns<'a> {
-    /// No columns yet.
+    /// Returns an empty list of columns.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,12 +57,12 @@ impl<'a> Columns<'a> {
         self.columns.iter().map(|(_, size)| size).sum()
     }
 
-    /// Number of vectors; an error unless all columns have as many fields.
+    /// Returns the number of vectors, or an error if columns have different numbers of fields.
     fn count(&self) -> Result<usize> {
         fields_of_each(self.columns.iter().filter(|(_, size)| *size > 0).map(|(bytes, size)| bytes.len() / size))
     }
 
-    /// Words of the vectors, `width` of them for each.
+    /// Returns the words of the vectors, `width` words each.
     fn words(&self, width: usize) -> Result<Vec<u32>> {
         let mut words = zeroed::<u32>(self.count()? * width)?;
         let mut pieces: Vec<&mut [u32]> = words.chunks_mut(PIECE_ROWS * width).collect();
@@ -87,7 +87,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Number of fields that each column has; an error unless all have as many.
+/// Returns the number of fields of each column, or an error if columns have different numbers of fields.
 pub(crate) fn fields_of_each(mut columns: impl Iterator<Item = usize>) -> Result<usize> {
     let needed = columns.next().unwrap_or(0);
     match columns.find(|given| *given != needed) {
@@ -103,10 +103,11 @@ impl fmt::Debug for Columns<'_> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Makes vectors for this table of columns in host memory, for any call that takes a batch. The threads of the library copy
-    /// the fields to one vector after another; if their bytes are not whole words, zero bytes fill the last word.
+    /// Makes vectors for this table from columns in host memory. Any call that takes a batch accepts the vectors. The library's
+    /// threads copy the fields of each vector one after another. If these bytes are not whole words, zero bytes fill the last
+    /// word.
     ///
-    /// A call costs a copy of the batch. For columns in device memory there is `from_columns_device`.
+    /// Each call copies the whole batch. For columns in device memory there is `from_columns_device`.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -129,7 +130,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(columns.words(self.width())?))
     }
 
-    /// Returns an error unless the fields of a vector, of `given` bytes, are a vector of this table.
+    /// Returns an error unless fields of `given` bytes in all make up a vector of this table.
     pub(crate) fn check_bytes_per_vector(&self, given: usize) -> Result<()> {
         let needed = K::BYTES.unwrap_or(self.width() * 4);
         let fits = if K::BYTES.is_some() { given == needed } else { given.div_ceil(4) == self.width() };

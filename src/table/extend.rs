@@ -13,13 +13,14 @@ const BATCH_BYTES: usize = 4 << 20;
 const LEAST_CAPACITY: u64 = 1 << 10;
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Stores the vectors of an iterator, which it collects in batches of 4 MiB. Returns the sum of the batches' tallies.
+    /// Collects the vectors of an iterator in batches of 4 MiB, and stores each batch. Returns the sum of the batches' tallies.
     ///
     /// `vectors`: keys or references to keys; for tables of words, slices, arrays or `Vec`s of `width` words each. The vectors of
-    /// a batch are put concurrently, in no order; the batches one after another. Each batch must be
-    /// [complete](crate::Batch::complete). A table built with [`grows(true)`](TableBuilder::grows) makes room by itself.
+    /// a batch are put concurrently, in no order; the batches are put one after another. A batch that is not
+    /// [complete](crate::Batch::complete) ends the call with its error. A table built with [`grows(true)`](TableBuilder::grows)
+    /// makes room by itself.
     ///
-    /// Needs up to 4 MiB of memory besides the table. From a slice, [`insert_many`](Self::insert_many) copies nothing.
+    /// Needs up to 4 MiB of memory besides the table. For a slice, use [`insert_many`](Self::insert_many), which copies nothing.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -70,7 +71,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 }
 
 impl<S: Storage> Table<Words, S> {
-    /// Builds a table of the vectors of an iterator, of `width` words each. It grows by itself.
+    /// Builds a table that grows by itself, and stores the vectors of an iterator, `width` words each.
     ///
     /// The first capacity follows from the lower bound of the iterator's size.
     ///
@@ -83,7 +84,7 @@ impl<S: Storage> Table<Words, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`TableBuilder::build`] and [`Table::extend`]: there is no table then.
+    /// The errors of [`TableBuilder::build`] and [`Table::extend`]. After an error there is no table.
     pub fn from_iter<I>(device: &Device, width: usize, vectors: I) -> Result<Self>
     where
         I: IntoIterator,
@@ -94,7 +95,7 @@ impl<S: Storage> Table<Words, S> {
 }
 
 impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
-    /// Builds a table of the keys of an iterator. It grows by itself.
+    /// Builds a table that grows by itself, and stores the keys of an iterator.
     ///
     /// The first capacity follows from the lower bound of the iterator's size.
     ///
@@ -107,7 +108,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`TableBuilder::build`] and [`Table::extend`]: there is no table then.
+    /// The errors of [`TableBuilder::build`] and [`Table::extend`]. After an error there is no table.
     pub fn from_iter<I>(device: &Device, keys: I) -> Result<Self>
     where
         I: IntoIterator,

@@ -41,9 +41,9 @@ impl<K: Key> TableBuilder<K, Indexed> {
     /// numbers. This corresponds to `factorize` of pandas, and to `unique` of NumPy with its inverse, except that NumPy sorts
     /// the values.
     ///
-    /// Builds a temporary table with these options that grows. One thread then numbers the values in the order of the batch.
-    /// Memory: the table; in host memory 16 bytes per vector of the batch and 16 per distinct vector; and the distinct vectors
-    /// themselves.
+    /// Builds a temporary table with these options that grows. One thread then numbers the distinct vectors in the order of the
+    /// batch. Memory: the table; in host memory 16 bytes per vector of the batch and 16 per distinct vector; and the distinct
+    /// vectors themselves.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -66,7 +66,7 @@ impl<K: Key> TableBuilder<K, Indexed> {
         let table = self.grows(true).build(device)?;
         let batch = table.find_or_put_many_with(vectors, Request::new().references(true))?;
         batch.complete(&table)?;
-        // Indexed by row: the number of its value plus one, or 0 if the value has not occurred yet.
+        // Indexed by row: one plus the number of the row's vector, or 0 if that vector has not occurred yet.
         let rows = batch.references.iter().flatten().map(|reference| reference.slot() + 1).max().unwrap_or(0);
         let mut number_of = zeroed::<u64>(rows as usize)?;
         let mut numbers = zeroed::<u64>(batch.references.len())?;

@@ -8,7 +8,7 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// References, and the vectors one after another.
+/// References, and their vectors one after another.
 type IterPart<K> = (Vec<Reference>, Vec<<K as Key>::Element>);
 
 /// Iterator over the vectors of a table; see [`Table::iter`](crate::Table::iter).
@@ -28,7 +28,7 @@ impl<'a, K> Iter<'a, K> {
         Self::of_slots(raw, generation, 0..end)
     }
 
-    /// Iterates over the vectors in a range of slots, if the table is of this generation.
+    /// Iterates over the vectors in a range of slots. Fetching vectors is an error if the table is not of this generation.
     pub(super) fn of_slots(raw: &'a RawTable, generation: Generation, slots: Range<u64>) -> Self {
         let part = (Vec::new(), Vec::new());
         Self { raw, generation, next_slot: slots.start, end: slots.end, part, at: 0, keys: PhantomData }
@@ -36,8 +36,9 @@ impl<'a, K> Iter<'a, K> {
 }
 
 impl<K: Key> Iter<'_, K> {
-    /// Returns many of the vectors that are left at once: their references, and the vectors (as words or keys) one after another,
-    /// in the same order. `None` if none is left. Passes over large tables are several times as fast as by single items.
+    /// Returns many of the remaining vectors at once: their references, and the vectors (as words or keys) one after another, in
+    /// the same order. `None` if no vector remains. A pass over a large table by parts is several times as fast as by single
+    /// items.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -55,7 +56,7 @@ impl<K: Key> Iter<'_, K> {
     ///
     /// # Errors
     ///
-    /// As an item of the iterator: see [`Table::iter`](crate::Table::iter).
+    /// The errors of an item of the iterator: see [`Table::iter`](crate::Table::iter).
     pub fn next_part(&mut self) -> Option<Result<IterPart<K>>> {
         if let Err(error) = self.fetch()? {
             return Some(Err(error));
@@ -67,7 +68,7 @@ impl<K: Key> Iter<'_, K> {
         Some(Ok((references, elements(words))))
     }
 
-    /// Makes sure that a vector is left in the part, if any is left at all; `None` otherwise.
+    /// If all vectors of the part have been returned, fetches the next part with a vector. `None` if no vector remains.
     fn fetch(&mut self) -> Option<Result<()>> {
         while self.at == self.part.1.len() {
             if self.next_slot == self.end {

@@ -3,9 +3,9 @@ use std::borrow::Cow;
 
 /// Type of the vectors of a [`Table`](crate::Table) in its interface: [`Words`], or any plain data type of 1 to 1024 bytes.
 ///
-/// A key whose size is not a multiple of 4 bytes, such as `[u8; 9]`, is stored with zero bytes behind it, up to whole words.
-/// Batches of such keys are copied for that on the host, and what is read from the table is copied back. In device memory
-/// (`find_or_put_device`, `rows_device`) a key must have whole words; that is checked when the program is compiled.
+/// A key whose size is not a multiple of 4 bytes, such as `[u8; 9]`, is stored with zero bytes behind it, up to whole words. The
+/// host copies each batch of such keys to add these bytes, and copies what is read from the table to remove them. In device
+/// memory (`find_or_put_device`, `rows_device`) a key must have whole words, which the compiler checks.
 ///
 /// A struct becomes a key by two derives of `bytemuck`. It needs `#[repr(C)]`, and no padding between its fields.
 ///
@@ -76,12 +76,13 @@ pub trait Key: sealed::Sealed + 'static {
     #[doc(hidden)]
     const BYTES: Option<usize>;
 
-    /// Whether elements are whole words, so that words in memory can be elements and elements words.
+    /// Whether each element consists of whole words, so that words in memory can be viewed as elements, and elements as words.
     #[doc(hidden)]
     const IS_WHOLE_WORDS: bool;
 }
 
-/// Vectors as 32-bit words, `width` of them one after another for each vector: the keys of a [`VectorTable`](crate::VectorTable).
+/// Key type of a [`VectorTable`](crate::VectorTable): vectors are given as 32-bit words, `width` words per vector, one vector
+/// after another.
 #[derive(Clone, Copy, Debug)]
 pub enum Words {}
 
@@ -111,7 +112,7 @@ impl Key for Words {
     }
 }
 
-// Errors name `Key`, with its notes, instead of the traits that it is implemented by.
+// Errors of the compiler name `Key` and show its notes, instead of the traits that this implementation requires.
 #[diagnostic::do_not_recommend]
 impl<K: NoUninit + AnyBitPattern> Key for K {
     const WIDTH: Option<usize> = {
@@ -166,7 +167,7 @@ fn padded<E: NoUninit>(elements: &[E]) -> Vec<u32> {
     words
 }
 
-/// Returns the elements of words in which zero bytes fill the last word of each.
+/// Returns the elements, without the zero bytes that fill the last word of each.
 fn unpadded<E: AnyBitPattern>(words: &[u32]) -> Vec<E> {
     let size = size_of::<E>();
     let slots = bytemuck::cast_slice::<u32, u8>(words).chunks_exact(size.next_multiple_of(4));

@@ -51,7 +51,7 @@ const _: () = {
 };
 
 impl<S: Storage> Table<Words, S> {
-    /// A table of vectors of `width` words with at least `capacity` slots. It does not grow by itself; one that does:
+    /// Builds a table of vectors of `width` words with at least `capacity` slots. It does not grow by itself. A table that grows:
     /// `BucketTable::builder(width).grows(true).build(&device)?`.
     ///
     /// ```
@@ -81,7 +81,7 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
     /// Words per key.
     pub const WIDTH: usize = <K as Key>::WIDTH.expect("a key has a width");
 
-    /// A table of keys with at least `capacity` slots. It does not grow by itself; one that does:
+    /// Builds a table of keys with at least `capacity` slots. It does not grow by itself. A table that grows:
     /// `TypedTable::<K>::builder().grows(true).build(&device)?`.
     ///
     /// ```
@@ -115,13 +115,13 @@ impl<K: NoUninit + AnyBitPattern, S: Storage> Table<K, S> {
 
 impl<K: Key, S: Storage> Table<K, S> {
     /// Erases the kind from the type of this table. A program that chooses the kind at run time then compiles its own generic
-    /// code once, not once for each kind; the library's code has no such instances anyway.
+    /// code once, not once for each kind. The library's own code does not depend on this type anyway.
     #[doc(hidden)]
     pub fn erased(self) -> Table<K, Erased> {
         Table::of(self.raw)
     }
 
-    /// A second handle of this table for what only indexed tables can do. `None` if it is of another kind.
+    /// Returns a second handle of this table, which has the calls for indexed tables. `None` if the table is of another kind.
     #[doc(hidden)]
     pub fn indexed(&self) -> Option<Table<K, Indexed>> {
         self.spec().is_indexed().then(|| Table::of(self.raw.clone()))
@@ -243,8 +243,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// Stores the vectors of a slice that are not stored yet. Returns how many were new and how many seen: all of them are stored
     /// now.
     ///
-    /// This is [`find_or_put_many`](Self::find_or_put_many) without outcomes, which is [complete](Batch::complete). Build the
-    /// table with [`grows(true)`](TableBuilder::grows) and it makes room for them.
+    /// Same as [`find_or_put_many`](Self::find_or_put_many) without outcomes, followed by [`complete`](Batch::complete). A table
+    /// built with [`grows(true)`](TableBuilder::grows) makes room by itself.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -268,15 +268,15 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// - [`TableFull`](crate::Error::TableFull): some of the vectors found no free slot, and are not stored; all others of the
-    ///   slice are. The error has the numbers of vectors offered and rejected, of those stored now, and of slots, and its cause
-    ///   if a table that grows could not. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
+    ///   slice are stored. The error has the numbers of vectors offered, rejected and stored, and of slots. It also has the cause
+    ///   if a table that grows could not grow. Make room by [`reserve_total`](Self::reserve_total), and insert the slice again.
     /// - [`Stopped`](crate::Error::Stopped), from a table that grows: an error ended the call after `offered` of the `given`
     ///   vectors. These are stored; some of the others may be.
-    /// - The errors of [`find_or_put_many`](Self::find_or_put_many). Those of arguments come before anything is stored. After
-    ///   another one, such as a failed GPU, any part of the slice may be stored.
+    /// - The errors of [`find_or_put_many`](Self::find_or_put_many). Errors of arguments come before anything is stored. After
+    ///   any other error, such as a failed GPU, any part of the slice may be stored.
     ///
-    /// After any error the table holds what it held before, whole vectors only. If the same slice is inserted again, vectors that
-    /// the failed call has stored count as seen: a caller who must know which are new uses
+    /// After any error the table still holds what it held before, and whole vectors only. If the same slice is inserted again,
+    /// vectors that the failed call has stored count as seen: a caller who must know which are new uses
     /// [`find_or_put_many`](Self::find_or_put_many).
     pub fn insert_many(&self, vectors: &[K::Element]) -> Result<Tally> {
         self.raw.find_or_put(&words(vectors), Request::new(), None)?.complete(self)
@@ -383,11 +383,11 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(elements(self.raw.get("get_many", references)?))
     }
 
-    /// Returns the reference for a number: that of a slot, as a kernel of yours or a batch in device memory gives it, or that of
-    /// a row of an [`IndexedTable`](crate::IndexedTable), which may be any number below [`len`](Self::len) if there are no
-    /// [holes](Self::holes). The number must have been given after the table last grew (an indexed table: since it was created),
-    /// was cleared or relocated keys. `None` if the table can have no such number. Whether a vector is stored there is checked
-    /// when the reference is used.
+    /// Returns the reference for a number: the number of a slot, which your kernels and batches in device memory report, or the
+    /// number of a row of an [`IndexedTable`](crate::IndexedTable), which may be any number below [`len`](Self::len) if there are
+    /// no [holes](Self::holes). The table must have assigned the number after it last grew, was cleared or relocated keys.
+    /// (Growth of an indexed table keeps its numbers.) `None` if the table can have no such number. Whether a vector is stored
+    /// there is checked when the reference is used.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -402,8 +402,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.reference(slot)
     }
 
-    /// Removes every vector and makes all references stale. Waits for running operations (on a GPU, for all its streams).
-    /// [`retain`](Self::retain) removes some.
+    /// Removes every vector and makes all references stale. Waits for running operations (on a GPU, for all its streams). To
+    /// remove only some vectors, use [`retain`](Self::retain).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -421,15 +421,15 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.clear()
     }
 
-    /// Ensures that the table has at least `slots` slots in all, occupied ones included: a total, not an addition, as `reserve`
-    /// of the standard library's collections takes. If it has as many, this does nothing; so threads that request the same number
-    /// at once make it grow once. For n vectors, 10 / 7 n slots or more keep searches short; in fewer than 1.05 n slots, vectors
-    /// may be [`Full`](crate::Outcome::Full).
+    /// Ensures that the table has at least `slots` slots in all, occupied ones included. (`reserve` of the standard library's
+    /// collections takes the number of additional elements instead.) Does nothing if the table has that many slots already, so
+    /// threads that request the same number at once make it grow once. For n vectors, 10 / 7 n slots or more keep searches short;
+    /// in fewer than 1.05 n slots, vectors may be [`Full`](crate::Outcome::Full).
     ///
     /// Growth moves every vector into a larger table and makes all references stale. (An [`IndexedTable`] moves no vector and
-    /// keeps its references: it only builds a new index.) It waits for running operations (on a GPU, for all its streams), and
-    /// needs memory for the old and the new table (or index) at once. A [cuckoo](TableBuilder::cuckoo) table relocates keys in
-    /// the larger table if some find no slot, as batches do.
+    /// keeps its references: it only builds a new index.) Growth waits for running operations (on a GPU, for all its streams),
+    /// and needs memory for the old and the new table (or index) at once. A [cuckoo](TableBuilder::cuckoo) table relocates keys
+    /// in the larger table if some find no slot, as batches do.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -453,10 +453,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.reserve("reserve_total", slots)
     }
 
-    /// Grows the table as one that [grows by itself](TableBuilder::grows) does: by a factor of four while it is small against
-    /// the limit, then by two, and in the end to all the rest of the memory, as [`MemoryLimit`] describes. More nodes are added
-    /// if they are fuller than the slots for vectors, and on a CPU if more slots need them. Returns false, and changes nothing,
-    /// if the limit permits no table that is a quarter larger, or 3 % larger if this one is nearly full.
+    /// Grows the table to the next size of a table that [grows by itself](TableBuilder::grows): by a factor of four while it is
+    /// small against the limit, then by two, and finally to all the rest of the memory, as [`MemoryLimit`] describes. The node
+    /// table grows if it is fuller than the slots for vectors, and on a CPU if more slots need more nodes. Returns false, and
+    /// changes nothing, if the limit permits no table that is a quarter larger, or 3 % larger if this one is nearly full.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -496,9 +496,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.set_memory(limit);
     }
 
-    /// Number of vectors that the table holds for certain when it has grown as far as this limit permits: 95 % of its slots. It
-    /// usually holds some more. In a tree table this is a forecast: the number of nodes that vectors need follows from those
-    /// stored so far.
+    /// Number of vectors that the table is certain to hold when it has grown as far as `limit` permits: 95 % of its slots. The
+    /// table usually holds some more. In a tree table the number is a forecast: how many nodes vectors need is estimated from the
+    /// nodes stored so far.
     ///
     /// # Errors
     ///
@@ -507,9 +507,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.vectors_within(limit)
     }
 
-    /// Bytes that a table with the options of this one needs as its [`MemoryLimit::Reserved`] to hold this number of vectors, if
-    /// it begins small. `None` if no table has that many. In a tree table this is a forecast, as that of
-    /// [`vectors_within`](Self::vectors_within).
+    /// Returns how many bytes of [`MemoryLimit::Reserved`] a table with the options of this one needs to hold this number of
+    /// vectors, if it begins small. `None` if no table can hold that many. In a tree table the result is a forecast, as that of
+    /// [`vectors_within`](Self::vectors_within) is.
     ///
     /// ```
     /// # use warpset::{BucketTable, Device, MemoryLimit};
@@ -542,10 +542,9 @@ impl<K: Key, S: Storage> Table<K, S> {
     }
 
     /// Grows the node table of a tree table to `nodes` slots in all, if it has fewer. The number of slots for vectors does not
-    /// change, unless roots that refer to more nodes no longer fit them. [`reserve_total`](Self::reserve_total) enlarges both in
-    /// proportion. Use this function if vectors are rejected only because the node table is full
+    /// change, unless roots that refer to more nodes no longer fit the slots. [`reserve_total`](Self::reserve_total) enlarges
+    /// both in proportion. Use this function if vectors are rejected only because the node table is full
     /// ([`Tally::full_nodes`](crate::Tally::full_nodes)). Does nothing in a table without trees.
-    ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
     /// # let device = warpset::Device::cpu();
@@ -583,9 +582,9 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.stats()
     }
 
-    /// Iterates over all stored vectors with their references, in no order (for an [`IndexedTable`], in the order of
-    /// references). Vectors that are put during the iteration may be missed. `par_iter` (feature `rayon`) does so by the threads
-    /// of rayon, and [`next_part`](Iter::next_part) gives many vectors at once.
+    /// Iterates over all stored vectors with their references, in no order (for an [`IndexedTable`], in the order of references).
+    /// Vectors that are put during the iteration may be missed. `par_iter` (feature `rayon`) iterates with the threads of rayon,
+    /// and [`next_part`](Iter::next_part) returns many vectors at once.
     ///
     /// Vectors are fetched from the device in parts of about 16 MiB. An item is an error if the device reports one, or if the
     /// table grew, was cleared or relocated keys during the iteration. Such an item is the last one.
@@ -606,7 +605,7 @@ impl<K: Key, S: Storage> Table<K, S> {
 
 impl<K: Key> Table<K, Root> {
     /// Moves keys of a [cuckoo](TableBuilder::cuckoo) table so that its stash has free slots again. Returns the number of keys
-    /// moved out of the stash. In other tables this returns 0 at once.
+    /// moved out of the stash. If the table is not a cuckoo table, returns 0 at once.
     ///
     /// Batches from host slices call this function when keys are rejected. Call it yourself after your kernels, or batches in
     /// device memory, had keys rejected, and offer those keys again. If it moves few keys, the table is full. Waits for running
@@ -662,7 +661,7 @@ impl<K: Key> Table<K, Indexed> {
         self.raw.truncate(rows)
     }
 
-    /// Returns the unused numbers (holes) below that of the last vector, in increasing order.
+    /// Returns the unused numbers (holes) below the number of the last vector, in increasing order.
     ///
     /// Overlapping calls and kernels leave holes: at most one for each thread (on a GPU, lane) that puts at the same time.
     /// [`iter`](Self::iter) skips them. Later batches assign these numbers first, unless told to [leave
@@ -686,17 +685,17 @@ impl<K: Key> Table<K, Indexed> {
     }
 
     /// Returns all vectors as one slice, in the order of their references: the vector with number i is the i-th. If there are
-    /// [holes](Self::holes), only the vectors before the first hole.
+    /// [holes](Self::holes), the slice ends before the first one.
     ///
-    /// On a CPU the slice is the table's own memory. Vectors may be put while it is borrowed; the slice does not show them, and
-    /// batches leave their holes until it is dropped. On a GPU the rows are copied, and no call waits for the copy to be
-    /// dropped; `rows_device` gives access without a copy.
+    /// On a CPU the slice is the table's own memory. Vectors may be put while the slice is borrowed; the slice does not show
+    /// them, and batches leave their holes until the slice is dropped. On a GPU the rows are copied, and no call waits for the
+    /// copy to be dropped; `rows_device` gives access without a copy.
     ///
-    /// Until the rows are dropped, their thread [holds the table](crate::threads_and_streams#what-a-thread-holds): calls of other
-    /// threads that need the table alone, such as `clear`, `reserve_total` and `truncate`, wait. The same calls of this thread
-    /// return the error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So drop the
-    /// rows, or copy what is needed, before a batch for which the table may have to grow. While holding them, do not wait for
-    /// another thread that uses the table.
+    /// On a CPU, until the rows are dropped, their thread [holds the table](crate::threads_and_streams#what-a-thread-holds).
+    /// Calls of other threads that need the table alone, such as `clear`, `reserve_total` and `truncate`, wait. The same calls of
+    /// this thread return the error [`SelfDeadlock`](crate::Error::SelfDeadlock), and its batches do not make the table grow. So
+    /// drop the rows, or copy what is needed, before a batch for which the table may have to grow. While holding them, do not
+    /// wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Bytes of vectors in the slots of the smallest part that a thread takes.
+/// Smallest part that a thread takes: slots for this many bytes of vectors.
 const PART_BYTES: u64 = 1 << 20;
 
 /// Parallel iterator over the vectors of a table; see [`Table::par_iter`](crate::Table::par_iter).
@@ -18,7 +18,7 @@ pub struct ParIter<'a, K> {
     slots: Slots<'a, K>,
 }
 
-/// A range of slots of a table, if it is of this generation.
+/// A range of slots of a table of this generation.
 struct Slots<'a, K> {
     raw: &'a RawTable,
     generation: Generation,
@@ -27,16 +27,15 @@ struct Slots<'a, K> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Iterates over all stored vectors with their references by the threads of rayon, in no order. Otherwise as
-    /// [`iter`](Self::iter): vectors that are put during the iteration may be missed. Each thread fetches parts of at least 1 MiB
-    /// of slots from the device.
+    /// Iterates over all stored vectors with their references, with the threads of rayon, in no order. Vectors that are put
+    /// during the iteration may be missed, as with [`iter`](Self::iter). Each thread fetches parts of at least 1 MiB of slots
+    /// from the device.
     ///
     /// An item is an error if the device reports one, or if the table grew, was cleared or relocated keys during the iteration.
-    /// It ends the part that it comes from. Every part that a thread takes after such a change has an error of its own.
+    /// The error ends the part that it comes from. Every part that a thread takes after such a change has an error of its own.
     ///
-    /// The [rows](Table::rows) of an [`IndexedTable`](crate::IndexedTable), and [values](crate::Values::view), are slices, which
-    /// rayon iterates over as over any other: `table.rows()?.par_iter()`, or, of tables of words,
-    /// `table.rows()?.par_chunks(width)`.
+    /// The [rows](Table::rows) of an [`IndexedTable`](crate::IndexedTable), and [values](crate::Values::view), are slices, and
+    /// rayon iterates over any slice: `table.rows()?.par_iter()`, or, for tables of words, `table.rows()?.par_chunks(width)`.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -128,7 +127,7 @@ mod tests {
         is_as_by_one_thread(&BucketTable::new(&device, 3, CAPACITY).unwrap());
     }
 
-    /// Parts that begin after a change are errors, and those before it are not.
+    /// Each part that begins after a change of the table returns an error.
     #[test]
     fn a_change_is_an_error_of_each_part_that_begins_later() {
         let table = TypedTable::<u64>::builder().capacity(CAPACITY).build(&Device::cpu()).unwrap();

@@ -3,14 +3,14 @@ use super::{Key, Storage, Table};
 use crate::Result;
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Removes the vectors for which `keep` returns false: rebuilds the table, of the same size, with the others. Returns the
-    /// number of vectors removed.
+    /// Removes the vectors for which `keep` returns false: rebuilds the table with the other vectors, at the same size. Returns
+    /// the number of vectors removed.
     ///
     /// The calling thread calls `keep` once for each vector, in no order (for an [`IndexedTable`](crate::IndexedTable), in the
-    /// order of references). On a GPU the vectors are copied to the host, 4 MiB at a time, and those that stay are copied back
-    /// (of an indexed table, their numbers); `retain_marked` is for a choice that a kernel of your own makes.
-    /// Waits for running operations (on a GPU, for all its streams) and blocks new ones. Needs memory for the old and the new
-    /// table at once.
+    /// order of references). On a GPU the vectors are copied to the host, 4 MiB at a time, and the vectors that stay are copied
+    /// back (for an indexed table, only their numbers). If a kernel of yours makes the choice, use `retain_marked`. Waits for
+    /// running operations (on a GPU, for all its streams) and blocks new ones. Needs memory for the old and the new table at
+    /// once.
     ///
     /// | | afterwards |
     /// |---|---|
@@ -36,7 +36,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Ok(()) }
     /// ```
     ///
-    /// A choice by the values of an [`IndexedTable`](crate::IndexedTable) follows the order of references:
+    /// To choose vectors of an [`IndexedTable`](crate::IndexedTable) by their values, go through the values in the order of
+    /// references:
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -52,8 +53,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Ok(()) }
     /// ```
     ///
-    /// `keep` may ask for sizes ([`slots`](Self::slots)); other calls on the table return the error
-    /// [`SelfDeadlock`](crate::Error::SelfDeadlock) there. If `keep` panics, the table is unchanged.
+    /// `keep` may ask for sizes ([`slots`](Self::slots)); other calls of `keep` on the table return the error
+    /// [`SelfDeadlock`](crate::Error::SelfDeadlock). If `keep` panics, the table is unchanged.
     ///
     /// # Errors
     ///

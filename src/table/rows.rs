@@ -37,7 +37,7 @@ impl<K: Key> Deref for Rows<'_, K> {
                 // SAFETY: `with_dense_rows` has checked that these rows are complete, and any operation that would change them
                 // waits for the guard.
                 let words = unsafe { sized.store.first_rows(*rows) };
-                // Aligned to pages, which suffices for every key type.
+                // The rows are aligned to pages, which suffices for every key type.
                 bytemuck::cast_slice(words.unwrap_or(&[]))
             }
             RowStorage::Copied(rows) => rows,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// Saving and loading: [Files](crate::files) says what is kept, and describes the format.
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Writes the table, as it is at one moment: vectors, references, and its build options but the limit of memory.
+    /// Writes the table, as it is at one moment: vectors, references, and its build options, except the limit of memory and the
+    /// filter.
     ///
     /// Waits for running operations (on a GPU, for all its streams), and blocks new ones until it returns. Kernels of yours must
     /// not put into the table during the call. Nothing is buffered: bytes are written in blocks of one mebibyte, and `to` is
@@ -75,8 +76,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// the header was found valid, and only if the device has enough for the table.
     ///
     /// If the two machines arrange slots differently (some claim 8 bytes at once, some 16), bucket and tree tables are rebuilt
-    /// from the stored vectors. That takes as long as putting them, and for a tree table memory for its roots twice. The table
-    /// may then have more slots, and [references](Self::loaded_references) are not kept.
+    /// from the stored vectors. Rebuilding takes as long as putting the vectors, and a tree table then needs memory for its roots
+    /// twice. The table may then have more slots, and [references](Self::loaded_references) are not kept.
     ///
     /// # Errors
     ///
@@ -97,10 +98,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(Self::of(Arc::new(RawTable::load_file(device, S::KIND, K::WIDTH, path.as_ref())?)))
     }
 
-    /// Converts references to the saved table into references to this table, which was loaded from it. Each refers to the same
-    /// vector, in the slot of the same number.
+    /// Converts references to the saved table into references to this table, which was loaded from it. Each converted reference
+    /// refers to the same vector, in the slot of the same number.
     ///
-    /// A loaded table has its own generation, because it is another table than the saved one, and may be loaded twice.
+    /// A loaded table has its own generation, because it is another table than the saved one, which may be loaded twice.
     /// References to the saved table are therefore stale here until this function converts them. Store them beside the table, as
     /// described at [`to_bits`](Reference::to_bits).
     ///

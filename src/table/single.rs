@@ -7,8 +7,8 @@ use crate::{Error, Outcome, Reference, Request, Result};
 use std::borrow::Cow;
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// Stores one vector if it is not stored yet: a [`find_or_put_many`](Self::find_or_put_many) of one, which is
-    /// [complete](crate::Batch::complete). Returns [`New`](Outcome::New) or [`Seen`](Outcome::Seen), never
+    /// Stores one vector if it is not stored yet, as [`find_or_put_many`](Self::find_or_put_many) followed by
+    /// [`complete`](crate::Batch::complete) does. Returns [`New`](Outcome::New) or [`Seen`](Outcome::Seen), never
     /// [`Full`](Outcome::Full).
     ///
     /// `vector`: a key, or a slice of `width` words.
@@ -39,7 +39,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(if tally.new == 1 { Outcome::New } else { Outcome::Seen })
     }
 
-    /// Whether a vector is stored: a [`contains_many`](Self::contains_many) of one, at the cost of [`insert`](Self::insert).
+    /// Returns whether a vector is stored. Costs as much as [`insert`](Self::insert); for many vectors use
+    /// [`contains_many`](Self::contains_many).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -57,8 +58,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.raw.contains_one(&self.words_of_one(vector)?)
     }
 
-    /// Returns the reference to a vector, or `None` if it is not stored: a [`locate_many`](Self::locate_many) of one, at the cost
-    /// of [`insert`](Self::insert).
+    /// Returns the reference to a vector, or `None` if it is not stored. Costs as much as [`insert`](Self::insert); for many
+    /// vectors use [`locate_many`](Self::locate_many).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -80,7 +81,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(self.raw.locate("locate", &self.words_of_one(vector)?)?[0])
     }
 
-    /// Returns the vector at a reference: a [`get_many`](Self::get_many) of one, at the cost of [`insert`](Self::insert).
+    /// Returns the vector at a reference. Costs as much as [`insert`](Self::insert); for many references use
+    /// [`get_many`](Self::get_many).
     ///
     /// # Errors
     ///
@@ -89,7 +91,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         Ok(K::owned(&self.raw.get("get", &[reference])?))
     }
 
-    /// Words of one vector. An error unless there are `width` of them.
+    /// Returns the words of one vector, or an error if it does not have `width` words.
     fn words_of_one<'a>(&self, vector: &'a K::Borrowed) -> Result<Cow<'a, [u32]>> {
         let words = words(K::as_elements(vector));
         match words.len() == self.width() {

@@ -58,11 +58,10 @@ pub type TypedTable<K, S = Bucket> = Table<K, S>;
 pub type BucketTable = VectorTable<Bucket>;
 
 /// A table that stores vectors as trees of pairs, with equal subtrees shared.
-///
-/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes. It shares each node with every other vector
-/// that has the same part in the same position. The sets of states that model checkers visit therefore take little more than
-/// their roots. Everything else is as in a [`BucketTable`]. The cost: each search looks up w - 2 nodes before the root. As long
-/// as the node table fits the GPU's cache, they are found there (`benches/tree.md`).
+/// A vector of w words takes 8 bytes for its root, and up to w - 2 nodes of 8 bytes. All vectors that have the same part in the
+/// same position share its nodes. The sets of states that model checkers visit therefore take little more than their roots.
+/// Everything else is as in a [`BucketTable`]. The cost: each search looks up w - 2 nodes before the root. As long as the node
+/// table fits the GPU's cache, these lookups stay in the cache (`benches/tree.md`).
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -136,12 +135,11 @@ pub type RootTable = Table<u64, Root>;
 pub type CompactTreeTable = VectorTable<CompactTree>;
 
 /// A table whose references are the numbers 0, 1, 2, ... of its vectors, in the order of discovery.
-///
 /// Vectors are stored one after another, as rows. An index of 4 or 8 bytes per slot finds them. An array of yours that is indexed
 /// by [`Reference::slot`](crate::Reference::slot) therefore needs one element for each vector. References stay valid when the
 /// table grows: growth rebuilds the index, and moves no vector. [`iter`](Table::iter) returns vectors in order, and
-/// [`rows`](Table::rows) all of them as one slice. [`truncate`](Table::truncate) removes all from some number on. The new vectors
-/// of a batch are a range of numbers: a breadth-first search needs no queue.
+/// [`rows`](Table::rows) returns all of them as one slice. [`truncate`](Table::truncate) removes all vectors from a given number
+/// on. The new vectors of a batch are a range of numbers: a breadth-first search needs no queue.
 ///
 /// After a batch from a host slice with which no other call overlapped, references are exactly the numbers below
 /// [`len`](Table::len). Overlapping calls, and kernels, may leave [*holes*](Table::holes), numbers without a vector: at most one
@@ -177,7 +175,7 @@ pub trait Storage: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     const KEY_WORDS: Option<usize> = Self::KIND.key_words();
 
-    /// Kernel argument that represents such a table.
+    /// Kernel argument that represents a table with this storage.
     #[doc(hidden)]
     type View: Copy + From<View> + KernelArgument;
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// [`BucketTable`](crate::BucketTable), [`TreeTable`](crate::TreeTable), [`RootTable`](crate::RootTable),
 /// [`CompactTreeTable`](crate::CompactTreeTable) and [`IndexedTable`](crate::IndexedTable) cover the available storages.
 ///
-/// Vectors are `width` 32-bit words. All bit patterns are legal, and two vectors are equal if their bytes are. Slices of vectors
-/// hold them one after another: words row-major, or keys.
+/// Vectors are `width` 32-bit words. All bit patterns are legal, and two vectors are equal if their bytes are. A slice of vectors
+/// holds one vector after another, as words or as keys.
 ///
 /// # Concurrency
 ///
@@ -23,16 +23,16 @@ use std::sync::Arc;
 ///
 /// No operation waits for another, with these exceptions. [`clear`](Self::clear), a [`reserve_total`](Self::reserve_total) that
 /// grows, [`relocate`](Self::relocate), [`retain`](Self::retain), [`save`](Self::save) and [`truncate`](Self::truncate) wait for
-/// running operations and block new ones. On a GPU, reading back, iterating and statistics free buffers at their end, for which
-/// the driver waits until all submitted work is done.
+/// running operations and block new ones. On a GPU, calls that read back, iterate or compute statistics free buffers at their
+/// end; the driver then waits until all submitted work is done.
 ///
 /// A call that would wait for its own thread is the error [`SelfDeadlock`](crate::Error::SelfDeadlock); for example, if the
 /// thread holds [rows](Self::rows) or runs a callback: [what a thread holds](crate::threads_and_streams#what-a-thread-holds).
 ///
 /// # Handles
 ///
-/// A `Table` is a handle: [`clone`](Clone::clone) makes another one of the same table, at the cost of counting it. The table is
-/// dropped with its last handle, and with the last array of its [`Values`](crate::Values).
+/// A `Table` is a handle: [`clone`](Clone::clone) makes another handle of the same table, and only increments a counter. The
+/// table is dropped when its last handle and the last array of its [`Values`](crate::Values) have been dropped.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -45,14 +45,14 @@ use std::sync::Arc;
 ///
 /// # Memory
 ///
-/// [`bytes`](Self::bytes) for the slots and nodes. On a GPU, batches from host slices pass through buffers, the *stages*, which
-/// all tables of the GPU share and which are kept until the last table is dropped: [How host batches are
+/// The slots and nodes take [`bytes`](Self::bytes). On a GPU, batches from host slices pass through buffers, the *stages*. All
+/// tables of the GPU share the stages, which are kept until the last table is dropped: [How host batches are
 /// staged](crate::host_batches#how-host-batches-are-staged) has their number and their sizes.
 ///
 /// # Small batches
 ///
-/// Besides its searches, a call costs some 150 to 250 ns on a CPU, and on a GPU two copies, a kernel and a wait. Offer vectors
-/// by the thousand. [`insert`](Self::insert) and [`contains`](Self::contains) are calls for one vector, at that price;
+/// Besides its searches, a call costs some 150 to 250 ns on a CPU, and on a GPU two copies, a kernel and a wait. Offer vectors by
+/// the thousand. [`insert`](Self::insert) and [`contains`](Self::contains) pay this cost for each vector;
 /// [`extend`](Self::extend) makes batches of an iterator.
 ///
 /// ```
@@ -73,7 +73,7 @@ pub struct Table<K: Key, S> {
 }
 
 impl<K: Key, S: Storage> Table<K, S> {
-    /// A handle of a table. A key type that no such table can have is found here when a program is compiled.
+    /// Returns a handle of a table. Does not compile if the size of the key type differs from that of the storage's keys.
     pub(crate) fn of(raw: Arc<RawTable>) -> Self {
         const {
             assert!(

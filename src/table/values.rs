@@ -11,16 +11,16 @@ use std::ops::Deref;
 /// Values associated with the vectors of an [`IndexedTable`](crate::IndexedTable): one for each reference; see
 /// [`Table::values`](crate::Table::values). A table and such an array form a map.
 ///
-/// An array on the table's device, indexed by the number of a reference ([`Reference::slot`]). The value of a vector is the
-/// initial one, given to [`values`](crate::Table::values), until it is set. It belongs to the vector as long as its reference is
-/// valid:
+/// The values are an array on the table's device, indexed by the number of a reference ([`Reference::slot`]). Each value is the
+/// initial one, given to [`values`](crate::Table::values), until it is set. A value belongs to its vector as long as the vector's
+/// reference is valid:
 ///
 /// | the table | its values |
 /// |---|---|
 /// | takes more vectors | those of the new vectors are initial ones |
-/// | grows, by itself or not | stay where they are: addresses are reserved for as many as it can ever have |
-/// | closes holes | stay: only rows move that no caller has a reference to yet, so they have no values |
-/// | is [truncated](crate::Table::truncate) | stay below the mark; above it they become initial ones, also when the numbers are given again |
+/// | grows, by itself or not | stay where they are: addresses are reserved for as many values as the table can ever have |
+/// | closes holes | stay: the rows that move have no values, because no caller has a reference to them yet |
+/// | is [truncated](crate::Table::truncate) | stay below the mark; above it they become initial ones, also if the table assigns these numbers again |
 /// | is cleared | are all initial ones (also if that ends in an error) |
 /// | [retains](crate::Table::retain) some vectors | move with their vectors, which get other numbers |
 /// | is dropped | stay, and keep its memory, until they are dropped themselves |
@@ -33,15 +33,15 @@ use std::ops::Deref;
 ///
 /// `Send + Sync`. Changing values borrows the array exclusively, but not the table: any number of threads may put vectors at the
 /// same time. During a host call on values, batches of other threads [leave holes](crate::Table::holes). Like all operations on
-/// the table, these calls wait for `clear`, growth and `truncate`, and make those wait; on a GPU, they also wait for all work
-/// that was submitted to it before. For kernels that change values, see `device`.
+/// the table, calls on values wait for `clear`, growth and `truncate`, and these wait for calls on values. On a GPU, calls on
+/// values also wait for all work that was submitted to the GPU before. For kernels that change values, see `device`.
 ///
 /// # Memory
 ///
-/// [`bytes`](Self::bytes), in addition to [`Table::bytes`](crate::Table::bytes). On a CPU the array spans all numbers that the
-/// table can assign, and the system provides memory only for those in use. On a GPU it has memory for the numbers in use and
-/// some more, or for all when kernels use the values. After the table has grown, an array takes more memory at its next call;
-/// that call fails if there is none.
+/// Values take [`bytes`](Self::bytes), in addition to [`Table::bytes`](crate::Table::bytes). On a CPU the array spans all numbers
+/// that the table can assign, and the system provides memory only for those in use. On a GPU the array has memory for the numbers
+/// in use and some more, or for all numbers when kernels use the values. After the table has grown, the next call on an array
+/// allocates more memory for it, and fails if there is none.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -70,11 +70,11 @@ const _: () = {
 };
 
 impl<K: Key> Table<K, Indexed> {
-    /// Makes a new array of values, one for each vector: [`Values`]. The value of a vector is `initial` until it is set: 0, or
-    /// the largest number if the smallest of several is wanted, for example. A table may have any number of independent arrays.
+    /// Makes a new array of [`Values`], one for each vector. Each value is `initial` until it is set: for example 0 for sums, or
+    /// the largest number for minima. A table may have any number of independent arrays.
     ///
-    /// If `initial` is not all zero bytes, it is written to the array as numbers are used; [`Values::upsert_many`] and
-    /// `Values::device` write it for all numbers that the table can give. On a GPU it is copied there from the host.
+    /// If `initial` is not all zero bytes, it is written to the array as numbers are used. [`Values::upsert_many`] and
+    /// `Values::device` write it for all numbers that the table can assign. On a GPU it is copied from the host.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -152,7 +152,7 @@ impl<K: Key, V: Pod> Values<K, V> {
     ///
     /// The calling thread runs `update`. On a GPU the values are copied to the host, each once, and back.
     ///
-    /// `update` may call the table, but calls that would wait for it are errors, as in [`update`](Self::update).
+    /// `update` may call the table, but calls that need the table alone are errors, as in [`update`](Self::update).
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -179,7 +179,7 @@ impl<K: Key, V: Pod> Values<K, V> {
         self.array.change("Values::update_many", references, true, update)
     }
 
-    /// Puts keys into the values' table, and adds an amount to the value of each: a count, or a sum, in one call. As
+    /// Puts keys into the values' table, and adds an amount to the value of each key: one call counts or sums. Same as
     /// [`upsert_many`](Self::upsert_many) with [`Combine::Add`].
     ///
     /// ```
@@ -206,18 +206,19 @@ impl<K: Key, V: Pod> Values<K, V> {
         self.upsert_many(keys, amounts, Combine::Add)
     }
 
-    /// Puts keys into the values' table, and combines an operand with the value of each key, in one pass: on a GPU one kernel a
-    /// segment.
+    /// Puts keys into the values' table, and combines an operand with the value of each key. On a GPU one kernel per segment does
+    /// both.
     ///
     /// `keys`: any number of vectors of `width` words, or keys, one after another; duplicates are allowed. `operands`: one for
-    /// each key, in the same order, or a single one for all keys. A key that is new combines its operand with the initial value.
+    /// each key, in the same order, or a single one for all keys. The operand of a new key is combined with the initial value.
     ///
     /// Each operand counts exactly once, also if the table grows during the call. The order is unspecified: sums of
     /// floating-point numbers may differ in the last bits from call to call, and [`Combine::Set`] leaves one of the operands of
     /// equal keys. Returns the batch, with the outcome of each key. A key that is [`Full`](crate::Outcome::Full) has changed no
     /// value: offer it and its operand again. Blocks until all is done.
     ///
-    /// The array gets memory for all numbers that the table can give now; on a CPU the system provides only what is used.
+    /// The array gets memory for all numbers that the table can assign now; on a CPU the system provides memory only for those in
+    /// use.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -232,11 +233,12 @@ impl<K: Key, V: Pod> Values<K, V> {
     /// # Errors
     ///
     /// Before anything is put: [`LengthMismatch`](Error::LengthMismatch) if the keys are not whole vectors, or there are neither
-    /// as many operands as keys nor one. Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and
-    /// [`get_many`](Self::get_many): some of the keys may be stored, and their operands combined, so that the values are not
-    /// those of the whole batch. On a GPU also [`OutOfMemory`](Error::OutOfMemory) after all keys were put, if values cannot move
-    /// with rows that close holes: these values are lost. Other errors after the keys were put are in
-    /// [`Batch::error`](crate::Batch::error).
+    /// as many operands as keys nor one.
+    ///
+    /// Otherwise the errors of [`find_or_put_many`](crate::Table::find_or_put_many) and [`get_many`](Self::get_many). After such
+    /// an error some keys may be stored and their operands combined, and others not. On a GPU also
+    /// [`OutOfMemory`](Error::OutOfMemory) after all keys were put, if values cannot move with rows that close holes: these
+    /// values are lost. Other errors after the keys were put are in [`Batch::error`](crate::Batch::error).
     pub fn upsert_many(&mut self, keys: &[K::Element], operands: &[V], combine: Combine) -> Result<Batch>
     where
         V: Number,
@@ -244,14 +246,14 @@ impl<K: Key, V: Pod> Values<K, V> {
         self.array.upsert(&words(keys), operands, combine, Request::new().outcomes(true))
     }
 
-    /// Returns all values as one slice, in which the value of the vector with number i is the i-th. Its length is that of
-    /// [`rows`](crate::Table::rows): if there are [holes](crate::Table::holes), it ends before the first.
+    /// Returns all values as one slice: element i is the value of the vector with number i. The slice is as long as
+    /// [`rows`](crate::Table::rows): if there are [holes](crate::Table::holes), it ends before the first one.
     ///
-    /// On a CPU the slice is the array itself. Vectors may be put while it is borrowed; the slice does not show their values. On
-    /// a GPU the values are copied, and no call waits for the copy to be dropped.
-    ///
-    /// Until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// On a CPU the slice is the array itself. Vectors may be put while the slice is borrowed; the slice does not show their
+    /// values. Until the view is dropped, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
     /// [`rows`](crate::Table::rows).
+    ///
+    /// On a GPU the values are copied. No call waits for the copy to be dropped, and its thread does not hold the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -272,9 +274,9 @@ impl<K: Key, V: Pod> Values<K, V> {
     /// Calls `update` with a mutable slice of the values that [`view`](Self::view) shows, and returns its result. On a GPU the
     /// values are copied to the host and back.
     ///
-    /// Until `update` returns, its thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
-    /// [`rows`](crate::Table::rows): in `update`, calls that need the table alone are errors, and batches do not make it grow.
-    /// `update` must not wait for another thread that uses the table.
+    /// Until `update` returns, the calling thread [holds the table](crate::threads_and_streams#what-a-thread-holds), as with
+    /// [`rows`](crate::Table::rows): in `update`, calls that need the table alone are errors, and batches do not make the table
+    /// grow. `update` must not wait for another thread that uses the table.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {
@@ -293,9 +295,9 @@ impl<K: Key, V: Pod> Values<K, V> {
         self.array.update(update)
     }
 
-    /// Number of reference numbers that the table has assigned: one more than the highest reference, or several more if there
-    /// are holes at the end. Exact under the condition given at [`Table::len`](crate::Table::len), and equal to that length if
-    /// there are no holes.
+    /// Number of reference numbers that the table has assigned: one more than the highest reference, or several more if there are
+    /// holes at the end. Exact under the condition given at [`Table::len`](crate::Table::len), and equal to `Table::len` if there
+    /// are no holes.
     ///
     /// ```
     /// # fn main() -> Result<(), warpset::Error> {

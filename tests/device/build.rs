@@ -1,6 +1,6 @@
-//! Exports each function of the driver that is not simulated: calling it ends the process with its name.
+//! Exports each function of the driver that is not simulated. Calling such a function ends the process with the function's name.
 //!
-//! `functions.txt` lists all functions that `cudarc` knows. The sources of `src/driver` define those that are simulated.
+//! `functions.txt` lists all functions that `cudarc` knows. The sources of `src/driver` define the simulated ones.
 
 use std::fmt::Write;
 use std::path::Path;

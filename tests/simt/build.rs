@@ -1,24 +1,25 @@
-//! Compiles the headers in `cuda/` for the simulated GPU: each table spec of the lists below, and the negative controls.
+//! Compiles the headers in `cuda/` for the simulated GPU: each table spec in the lists below, and the negative controls.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The builds that compile a spec. A plain `cargo test` compiles each branch of the headers once, as 100 specs take two minutes.
+/// The builds that compile a spec. A plain `cargo test` compiles each branch of the headers once, because 100 specs take two
+/// minutes.
 #[derive(Clone, Copy, PartialEq)]
 enum Builds {
-    /// Each build.
+    /// All builds.
     Every,
     /// Builds with `WARPSET_TEST_FULL=1` or `WARPSET_SIMT_FULL=1`, or with the spec in `WARPSET_SIMT_SPECS`.
     Full,
 }
 use Builds::{Every, Full};
 
-/// Width in words; chunk and line in bytes.
+/// Width in words; chunk and line sizes in bytes.
 type Layout = (u32, u32, u32);
 
-/// Each kind of layout: one chunk, several chunks, each tail, slots that share a bucket or a line, buckets of several rows,
-/// classes of EMPTY in more than a word.
+/// Layouts of every kind: one chunk, several chunks, each kind of tail, slots that share a bucket or a line, buckets of several
+/// rows, and classes of EMPTY in more than one word.
 const BUCKETS: &[(Builds, Layout)] = &[
     (Every, (1, 16, 32)),
     (Full, (1, 8, 64)),
@@ -48,17 +49,17 @@ const BUCKETS: &[(Builds, Layout)] = &[
     (Full, (256, 8, 64)),
 ];
 
-/// As `Layout`, and the words of a slot.
+/// A `Layout`, followed by the words of a slot.
 type Padded = (u32, u32, u32, u32);
 
-/// Bucket tables with padded slots: width in words, chunk and line in bytes, words per slot. One chunk and several, the end of a
-/// vector at each word of its last chunk, a bucket of several slots and one.
+/// Bucket tables with padded slots: width in words, chunk and line sizes in bytes, words per slot. They cover one chunk and
+/// several chunks, vectors that end at each word of the last chunk, and buckets of one slot and of several slots.
 const PADDED: &[(Builds, Padded)] =
     &[(Every, (3, 16, 64, 4)), (Full, (5, 16, 64, 8)), (Full, (6, 16, 64, 8)), (Every, (7, 16, 32, 8)), (Full, (33, 16, 64, 36))];
 
-/// Layouts of tree tables. Shapes: a word that moves up to the root pair, a word that moves up to a level between, no such word;
-/// whole trees; nodes that move up; several rounds of tasks per level. Roots: one and both sizes of chunks (equal for two words),
-/// buckets of 4 and 8.
+/// Layouts of tree tables. Shapes: a word moves up to the root pair, a word moves up to a level in between, no word moves up;
+/// whole trees; nodes move up; several rounds of tasks per level. Roots: one size of chunks and both sizes (equal for two words),
+/// buckets of 4 and of 8.
 const TREES: &[(Builds, Layout)] = &[
     (Full, (3, 16, 32)),
     (Every, (3, 8, 64)),
@@ -74,7 +75,7 @@ const TREES: &[(Builds, Layout)] = &[
     (Every, (33, 16, 64)),
 ];
 
-/// The default, and the other build strategies (src/layout/strategy.rs): lanes, pairing and workspace, by the numbers in
+/// The default build strategy and the others (src/layout/strategy.rs): lanes, pairing and workspace, as numbered in
 /// tree/strategy.cuh.
 const DEFAULT: (&str, [u32; 3]) = ("", [0, 0, 0]);
 const STRATEGIES: &[(&str, [u32; 3])] = &[
@@ -99,12 +100,13 @@ const STRATEGIES: &[(&str, [u32; 3])] = &[
     ("_ld_ip_sm", [4, 1, 0]),
 ];
 
-/// Layout for each of these strategies: an odd row of words, and one above. With those of WIDE, a plain build has one for each
-/// kind of lanes, of pairing and of workspace.
+/// Layout for each of these strategies: it has a row with an odd number of words, and a row above it. Together with the layouts
+/// in `WIDE`, a plain build has each kind of lanes, of pairing and of workspace once.
 const STRATEGY_TREE: Layout = (7, 8, 64);
 const PLAIN_STRATEGIES: &[&str] = &["_c64", "_1_ip_gm", "_l_ip_sm"];
 
-/// Whole trees for each workspace; more leaves than a warp has lanes: registers, groups and rows of several rounds.
+/// Whole trees for each workspace, and trees with more leaves than a warp has lanes: registers, groups and rows then take several
+/// rounds.
 const WIDE: &[(Builds, &str, Layout)] = &[
     (Every, "_clr", (16, 16, 32)),
     (Full, "_1_ip_gm", (16, 16, 32)),
@@ -115,8 +117,8 @@ const WIDE: &[(Builds, &str, Layout)] = &[
     (Every, "_ld_np_s_sm", (37, 16, 32)),
 ];
 
-/// Key bits and slot bits of compact tables. Slots: one per word, two per word, slots whose neighbours interfere and slots whose
-/// neighbours do not; codes that use all bits of a slot; keys that use all bits of two words.
+/// Key bits and slot bits of compact tables. They cover: one slot per word, two slots per word, slots whose neighbours interfere
+/// and slots whose neighbours do not; codes that use all bits of a slot; keys that use all bits of two words.
 const COMPACTS: &[(Builds, (u32, u32))] = &[
     (Every, (12, 16)),
     (Full, (15, 16)),
@@ -127,8 +129,8 @@ const COMPACTS: &[(Builds, (u32, u32))] = &[
     (Every, (64, 64)),
 ];
 
-/// Words, root bits and slot bits of trees with compact roots. Roots are two references, or (3, 5, 33 words) a reference and a
-/// word.
+/// Words, root bits and slot bits of trees with compact roots. A root is two references or, with 3, 5 or 33 words, a reference
+/// and a word.
 const COMPACT_TREES: &[(Builds, (u32, u32, u32))] = &[
     (Every, (3, 44, 64)),
     (Every, (4, 14, 16)),
@@ -140,8 +142,8 @@ const COMPACT_TREES: &[(Builds, (u32, u32, u32))] = &[
     (Full, (33, 44, 64)),
 ];
 
-/// Words and slot bits of indexed tables. Rows of one unit and of several units, units of each size, more units than a warp has
-/// lanes.
+/// Words and slot bits of indexed tables. They cover rows of one unit and of several units, units of each size, and more units
+/// than a warp has lanes.
 const INDEXED: &[(Builds, (u32, u32))] = &[
     (Full, (1, 64)),
     (Every, (2, 32)),
@@ -156,8 +158,8 @@ const INDEXED: &[(Builds, (u32, u32))] = &[
     (Full, (132, 32)),
 ];
 
-/// One spec: its kind, the numbers of its name, the suffix of its name, and its macros: tree, width, chunk, line, key bits, slot
-/// bits; lanes, pairing, workspace.
+/// A spec: its kind, the numbers in its name, the suffix of its name, and the values of its macros: tree, width, chunk, line, key
+/// bits, slot bits; lanes, pairing, workspace.
 #[derive(Clone)]
 struct Spec {
     builds: Builds,
@@ -204,7 +206,7 @@ fn specs() -> Vec<Spec> {
     all
 }
 
-/// Whether a variable of the environment is set, and neither empty nor `0`, as in `tests/testing`. Cargo builds again when it
+/// Whether an environment variable is set, and neither empty nor `0`, as in `tests/testing`. Cargo builds again when the variable
 /// changes.
 fn is_on(variable: &str) -> bool {
     println!("cargo::rerun-if-env-changed={variable}");
@@ -215,7 +217,7 @@ fn main() {
     if env::var_os("CARGO_FEATURE_KERNELS").is_none() {
         return;
     }
-    // An alternative folder of headers, to try changed ones (tests/mutants).
+    // Another folder of headers, for testing changed headers (tests/mutants).
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_HEADERS");
     let full = [is_on("WARPSET_TEST_FULL"), is_on("WARPSET_SIMT_FULL")].contains(&true);
     // Compiles only the specs whose kind and numbers (`tree_4_8`) begin with one of these prefixes, separated by commas.
@@ -231,14 +233,14 @@ fn main() {
     build.cpp(true).std("c++17").include(&headers).include(headers.join("platform/simt")).include("cpp");
     // Plain accesses call the simulator; the sanitizer's own runtime is not linked.
     build.flag("-fsanitize=thread").flag("-fno-exceptions").flag("-fno-rtti");
-    // Optimising makes the trials a third faster. That pays only for many of them: it doubles the time to compile.
+    // Optimising makes the trials a third faster. This pays only for many trials, because it doubles the time to compile.
     build.opt_level(u32::from(full));
-    // Lines of code for reports, and no more: types and variables take a quarter of the compiler's time.
+    // Debug information has lines of code for reports, but no types and variables, which take a quarter of the compiler's time.
     build.debug(false).flag("-g1").force_frame_pointer(true);
     // GCC reports every function call to the sanitizer unless this option is set; Clang does not know the option.
     build.flag_if_supported("--param=tsan-instrument-func-entry-exit=0");
-    // The library's tables for threads have the same functions for another platform. If a program links both, the linker keeps
-    // one definition of each inline function. The simulated functions are therefore in a namespace of their own.
+    // The library's tables for threads define the same functions for another platform. If a program links both, the linker keeps
+    // only one definition of each inline function. Therefore the simulated functions are in a separate namespace.
     build.define("warpset", "warpset_simulated");
     let has_all = full && wanted.is_empty();
     let mut bindings = format!("/// Whether all specs are compiled.\npub const HAS_ALL: bool = {has_all};\n\n");
@@ -283,7 +285,7 @@ fn main() {
         .expect("writing to a string");
     }
     build.file("cpp/controls.cpp").file("cpp/partition.cpp");
-    // The model checker's kernels, or changed ones. Their pragmas are meant for NVRTC.
+    // The model checker's kernels, or changed ones. Their pragmas are for NVRTC.
     println!("cargo::rerun-if-env-changed=WARPSET_SIMT_CHECKER");
     let checker = env::var_os("WARPSET_SIMT_CHECKER").map_or_else(|| root.join("examples/explore/search/src/gpu"), PathBuf::from);
     println!("cargo::rerun-if-changed={}", checker.display());

@@ -3,9 +3,9 @@
 // Division of work:
 //   - Each lane *owns* one vector, which lies in the warp's scratch memory (shared memory), and its position in its probe
 //     sequence.
-//   - *Look*: a tile of lanes reads a bucket, 16 bytes a lane, by one memory request. The tile reads the buckets of its owners in
-//     turn, several in flight, and compares each with the owner's vector. Votes tell the owner which chunks are empty and which
-//     are different.
+//   - *Look*: a tile of lanes reads a bucket, 16 bytes a lane, by one memory request. The tile reads the buckets of several
+//     owners in turn, several in flight, and compares each with the owner's vector. Votes tell the owner which chunks are empty
+//     and which are different.
 //   - *Claim*: the owner alone claims a chunk, one compare-and-swap per step (core/claim.cuh), while other lanes of the warp look
 //     or claim for their own vectors. So the long chains of wide vectors overlap with each other.
 //   - An owner whose vector is resolved takes the next one (batch/search.cuh), so that the lanes of a warp do not wait for the
@@ -58,8 +58,27 @@ struct WarpSearch {
     // with 2 (36 warps) and 4 (24 warps) 2.1 and 2.6.
     static constexpr u32 in_flight = tile < 2 ? 1 : tile <= 8 ? 2 : 4 / rows;
 
+    static constexpr u32 tiles = Warp::size / tile;
+
+    // Whether the tiles share out the looking lanes of the warp, instead of each taking the lanes of its own part. While many
+    // lanes claim, a tile then has no turn without a bucket to read. H200, 2^25 vectors, duplication 2, fill 0.25, 0.7 and
+    // 0.9, G/s:
+    //
+    //   | words | new: without   | with            | seen: without      | with               |
+    //   |-------|----------------|-----------------|--------------------|--------------------|
+    //   | 16    | 11.1, 8.8, 7.2 | 11.2, 9.2, 7.6  | 21.6, 16.0, 11.7   | 21.1, 15.5, 11.3   |
+    //   | 24    | 6.5, 5.0, 4.1  | 7.3, 6.0, 5.0   | 13.5, 10.1, 7.3    | 13.0, 9.8, 7.4     |
+    //   | 32    | 5.8, 4.5, 3.7  | 6.5, 5.5, 4.6   | 13.1, 9.6, 7.0     | 12.8, 9.5, 7.2     |
+    //   | 48    | 1.7, 1.5, 1.3  | 2.7, 2.3, 2.1   | 3.3, 2.7, 2.3      | 6.0, 4.7, 3.7      |
+    //   | 64    | 2.6, 2.0, 1.7  | 2.9, 2.5, 2.3   | 6.0, 4.9, 3.8      | 5.9, 4.9, 4.0      |
+    //
+    // Tried and dropped at 32 words: lists for any number of looking lanes (seen 12.6, 9.4, 7.1), lists for at most 16 of them
+    // (new 6.3, 5.3, 4.5), a list that each turn reads from scratch memory (seen 12.4, 9.2, 7.0), and a loop of its own for
+    // each case, which spills registers (new 6.0, 5.0, 4.2).
+    static constexpr bool shares_looks = operation == Operation::FindOrPut && tile > 4;
+
     static constexpr u32 stride = scratch_stride(layout.slot_words());
-    static constexpr u32 scratch_bytes = Warp::size * stride;
+    static constexpr u32 scratch_bytes = Warp::size * stride + (shares_looks ? Warp::size : 0);
 
     const Table& table;
     u8* vectors;  // the warp's scratch memory
@@ -127,19 +146,42 @@ private:
     {
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
         const u32 my_class = Table::class_of_bucket(probe.bucket);
+        // In turn t, tile t % tiles reads the bucket of the lane that lane t calls `owner_of_turn`. This lane's bucket is read in
+        // turn `my_turn`. If the looking lanes take fewer passes of the loop than all lanes do, the turns are theirs alone.
+        u32 turns = Warp::size, my_turn = Warp::lane(), owner_of_turn = Warp::lane();
+        if constexpr (shares_looks) {
+            const u32 count = platform::population_count(looking);
+            if (count + tiles * in_flight <= Warp::size) {
+                turns = count;
+                my_turn = platform::population_count(looking & ((1u << Warp::lane()) - 1));
+                u8* const owners = vectors + Warp::size * stride;
+                if (looking >> Warp::lane() & 1) owners[my_turn] = static_cast<u8>(Warp::lane());
+                Warp::sync();
+                if (Warp::lane() < turns) owner_of_turn = owners[Warp::lane()];
+            }
+        }
         Report report;
         WARPSET_UNROLL_BY(1)
-        for (u32 first = 0; first < tile; first += in_flight) {
+        for (u32 first = 0; first < turns; first += tiles * in_flight) {
             platform::Row<Main, row_chunks> row[in_flight][rows];
+            u32 owner[in_flight];
+            bool is_read[in_flight];
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                u32 owner = tile_start + first + i;
-                u64 bucket = Warp::shuffle(probe.bucket, owner);
+                if constexpr (shares_looks) {
+                    const u32 turn = first + i * tiles + tile_start / tile;
+                    owner[i] = Warp::shuffle(owner_of_turn, turn);
+                    is_read[i] = turn < turns && (looking >> owner[i] & 1);
+                } else {
+                    owner[i] = tile_start + first / tiles + i;
+                    is_read[i] = looking >> owner[i] & 1;
+                }
+                u64 bucket = Warp::shuffle(probe.bucket, owner[i]);
                 const u8* line = table.view.slots + table.layout.main_offset(bucket);
                 WARPSET_UNROLL
                 for (u32 r = 0; r < rows; ++r) {
                     u32 at = r * tile + in_tile;
-                    if ((looking >> owner & 1) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
+                    if (is_read[i] && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
                 }
             }
             // Keeps the compiler from comparing the first bucket before it requests the next one. On an H200, this makes
@@ -148,23 +190,25 @@ private:
             Warp::converge();
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                u32 owner = tile_start + first + i;
-                AlignedVector vector{vector_of(owner)};
-                u32 class_of_bucket = Warp::shuffle(my_class, owner);
+                AlignedVector vector{vector_of(owner[i])};
+                u32 class_of_bucket = Warp::shuffle(my_class, owner[i]);
+                // The tile that has read this lane's bucket, if one has.
+                const u32 reader = shares_looks ? my_turn - (first + i * tiles) : Warp::lane() / tile;
+                const bool is_mine = shares_looks ? reader < tiles : Warp::lane() == owner[i];
                 WARPSET_UNROLL
                 for (u32 r = 0; r < rows; ++r) {
                     WARPSET_UNROLL
                     for (u32 c = 0; c < row_chunks; ++c) {
                         u32 at = r * tile + in_tile, chunk_in_bucket = at * row_chunks + c;
                         u32 slot = chunk_in_bucket / layout.main_chunks(), chunk_in_slot = chunk_in_bucket % layout.main_chunks();
-                        bool here = (looking >> owner & 1) && at < bucket_rows;
+                        bool here = is_read[i] && at < bucket_rows;
                         Main value, empty_value, seen = row[i][r].chunk[c];
                         vector.read(here ? chunk_in_slot * (sizeof(Main) / 4) : 0, value);
                         table.empty_chunk(table.class_in(class_of_bucket, slot), empty_value);
                         bool is_empty = seen == empty_value;
-                        u32 empty = tile_bits(Warp::ballot(here && is_empty), tile_start);
-                        u32 different = tile_bits(Warp::ballot(here && !is_empty && !(seen == value)), tile_start);
-                        if (Warp::lane() == owner) record(report, r, c, different, empty);
+                        u32 empty = tile_bits(Warp::ballot(here && is_empty), reader * tile);
+                        u32 different = tile_bits(Warp::ballot(here && !is_empty && !(seen == value)), reader * tile);
+                        if (is_mine) record(report, r, c, different, empty);
                     }
                 }
             }
@@ -174,7 +218,7 @@ private:
 
     WARPSET_FN static u32 tile_bits(u32 ballot, u32 tile_start)
     {
-        return tile == 32 ? ballot : ballot >> tile_start & ((1u << tile % 32) - 1);
+        return tile == 32 ? ballot : ballot >> tile_start % 32 & ((1u << tile % 32) - 1);
     }
 
     // Bit t of `different` and `empty` belongs to chunk (r * tile + t) * row_chunks + c of the bucket.

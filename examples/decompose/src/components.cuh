@@ -13,8 +13,8 @@ DECOMPOSE_FN void count_in(const Work& w, Block& block)
     });
 }
 
-// Replaces each element of `scanned` by the sum of all elements before it, and writes the sum of all to `total`. Each block scans
-// one contiguous part.
+// Replaces each element of `scanned` by the sum of all elements before it, and writes the sum of all elements to `total`. Each
+// block scans one contiguous part.
 template <class Block>
 DECOMPOSE_FN void scan(const Work& w, Block& block)
 {
@@ -42,7 +42,7 @@ DECOMPOSE_FN void scan(const Work& w, Block& block)
     }
 }
 
-// The choice that an edge of a state belongs to.
+// Returns the choice to which an edge of a state belongs.
 DECOMPOSE_FN u64 choice_of(const Work& w, u32 state, u64 edge)
 {
     u64 low = w.choice_offsets[state], high = w.choice_offsets[state + u64{1}];  // last choice that begins at or before the edge
@@ -54,8 +54,8 @@ DECOMPOSE_FN u64 choice_of(const Work& w, u32 state, u64 edge)
     return low;
 }
 
-// Writes the source of each edge to its place in the transposed graph. in_offsets[s + 1] is the place of the next edge into s,
-// and in the end the first place of state s + 1.
+// Writes the source of each edge to its place in the transposed graph. During the kernel, in_offsets[s + 1] is the place of the
+// next edge into s; at the end, it is the first place of state s + 1.
 template <class Block>
 DECOMPOSE_FN void scatter_in(const Work& w, Block& block)
 {
@@ -70,7 +70,7 @@ DECOMPOSE_FN void scatter_in(const Work& w, Block& block)
 
 // ---- trimming
 
-// Counts edges between live states of one region, except those from a state to itself. The counters must be 0 before.
+// Counts the edges between live states of the same region, except edges from a state to itself. The counters must be 0 before.
 template <class Block>
 DECOMPOSE_FN void count_degrees(const Work& w, Block& block)
 {
@@ -88,7 +88,7 @@ DECOMPOSE_FN void count_degrees(const Work& w, Block& block)
     finish_pieces(w, block, count);
 }
 
-// Assigns a state that is a component by itself to it. Returns false if another thread has assigned it.
+// Makes a state its own component, because it is one by itself. Returns false if another thread has already assigned the state.
 DECOMPOSE_FN bool claim(const Work& w, u32 state) { return compare_and_swap(w.label + state, none, state) == none; }
 
 // Queues the live states without edges in or without edges out. Resets the counters of `tally`.
@@ -102,8 +102,8 @@ DECOMPOSE_FN void seed_trim(const Work& w, Block& block)
     });
 }
 
-// Removes the edges of states that were assigned. Each such state is visited once, so the degree counters of live states stay
-// exact. Its region still names the states that it was together with.
+// Removes the edges of assigned states. Each of these states is visited once, so the degree counters of live states stay exact.
+// The region of such a state is still the region that it shared with its neighbours.
 template <class Block>
 DECOMPOSE_FN void trim(const Work& w, Block& block)
 {
@@ -116,8 +116,8 @@ DECOMPOSE_FN void trim(const Work& w, Block& block)
     take_levels(w, block, visit, take, NoSweep{});
 }
 
-// Counts live states, and finds the one with the largest product of edges in and edges out. Moves assigned states out of their
-// regions.
+// Counts live states, and finds the live state with the largest product of edges in and edges out. Moves assigned states out of
+// their regions.
 template <class Block>
 DECOMPOSE_FN void tally(const Work& w, Block& block)
 {
@@ -151,14 +151,14 @@ DECOMPOSE_FN u32 mixed(u32 word)
     return word ^ word >> 16;
 }
 
-// The new region of the states of `region` that share `one` and `other`. Parts that get the same number by chance are split in a
-// later round. The result stays correct, because a component is never split.
+// Returns the new region for the states of `region` that share `one` and `other`. If two parts get the same number by chance, a
+// later round splits them. The result stays correct, because a component is never split.
 DECOMPOSE_FN u32 part_of(u32 region, u32 one, u32 other)
 {
     return mixed(mixed(mixed(region + 0x9e3779b9u) + one) * 5 + other) & 0x7fffffff;  // never `assigned`
 }
 
-// Assigns a state to a component; the label is any state of the component.
+// Assigns a state to a component. The label is any state of the component.
 DECOMPOSE_FN void assign(const Work& w, u32 state, u32 label)
 {
     store(w.label + state, label);
@@ -167,8 +167,8 @@ DECOMPOSE_FN void assign(const Work& w, u32 state, u32 label)
 
 // ---- the component of one pivot, of all live states
 
-// Starts a search at the best pivot. The word of each state is 0 before the first search; bit 0 marks states reached forwards,
-// bit 1 those reached backwards.
+// Starts a search at the best pivot. The word of each state must be 0 before the first search. Bit 0 marks states reached
+// forwards, bit 1 states reached backwards.
 template <class Block>
 DECOMPOSE_FN void enter_one(const Work& w, Block& block)
 {
@@ -178,8 +178,8 @@ DECOMPOSE_FN void enter_one(const Work& w, Block& block)
     append(w, block, pivot);
 }
 
-// Marks all states that can be reached from the queue, within the region of each. With the graph and the transposed graph
-// exchanged, it searches backwards.
+// Marks all states that can be reached from the states in the queue without leaving their regions. If the graph and the
+// transposed graph are exchanged, the search goes backwards.
 template <class Block>
 DECOMPOSE_FN void search(const Work& w, Block& block)
 {
@@ -191,13 +191,13 @@ DECOMPOSE_FN void search(const Work& w, Block& block)
         if (way == out) {
             const u32 target = w.targets[edge];
             const u64 other = load(w.known + target);
-            // A narrow frontier is bound by latency, so prefetch.
+            // Prefetch, because latency limits a narrow frontier.
             if (block.keeps) prefetch(w.offsets + target);
             if (region_of(other) == region_of(known) && !(other & bit)) reach(target);
             return;
         }
-        // A sweep looks from the other side: whether a state that was not reached has an edge from one that was. Levels need not
-        // be kept apart, because only reachability matters.
+        // A sweep works the other way round: it tests whether a state that is not yet reached has an edge from a state that is.
+        // Levels may mix, because only reachability matters.
         if (load(w.known + state) & bit) return;
         const u64 other = load(w.known + w.sources[edge]);
         if (region_of(other) == region_of(known) && other & bit) reach(state);
@@ -211,8 +211,8 @@ DECOMPOSE_FN void search(const Work& w, Block& block)
     take_levels(w, block, visit, look, sweep);
 }
 
-// States reached both ways form the pivot's component. Two other states can only share a component if the same searches reached
-// them.
+// States that are reached in both directions form the pivot's component. Two other states can share a component only if the same
+// searches have reached them.
 template <class Block>
 DECOMPOSE_FN void close_one(const Work& w, Block& block)
 {
@@ -228,8 +228,8 @@ DECOMPOSE_FN void close_one(const Work& w, Block& block)
 
 // ---- components of many pivots
 
-// The priority of a state is a permutation of state numbers, so that elections do not depend on the numbering. Each step is
-// invertible.
+// Returns the priority of a state. Priorities are a permutation of the numbers of states, so that elections do not depend on the
+// numbering. Each operation below is invertible.
 DECOMPOSE_FN u32 priority(u32 state)
 {
     state ^= state >> 16;
@@ -244,24 +244,24 @@ DECOMPOSE_FN u32 state_of(u32 priority)
     return priority ^ priority >> 16;
 }
 
-// Most pivots of a region. The last bit of a state's word says that the state is in the queue.
+// Maximum number of pivots of a region. The last bit of a state's word says that the state is in the queue.
 constexpr u32 pivot_bits = 31, queued = 1u << pivot_bits;
 
-// The ballot by which a region elects the pivot of one of its bits. A ballot has one winner, so each bit of a region has at most
-// one pivot. Several pairs of region and bit may share a ballot; then only one of them has a pivot in this round.
+// Returns the ballot by which a region elects the pivot for one of its bits. A ballot has one winner, so each bit of a region has
+// at most one pivot. Several pairs of region and bit may share a ballot. Only one of these pairs then has a pivot in this round.
 DECOMPOSE_FN u32* ballot_of(const Work& w, u32 region, u32 bit)
 {
     const u32 hash = mixed(mixed(region + static_cast<u32>(w.round) * 0x9e3779b9u) * 33 + bit);
     return w.ballot + (u64{hash} * w.states >> 32);
 }
 
-// The bit for which a state is a candidate in this round.
+// Returns the bit for which a state is a candidate in this round.
 DECOMPOSE_FN u32 bit_of(const Work& w, u32 state) { return mixed(state + static_cast<u32>(w.round) * 0x85ebca77u) % pivot_bits; }
 
 DECOMPOSE_FN u32* own_ballot(const Work& w, u32 state) { return ballot_of(w, region_of(w.known[state]), bit_of(w, state)); }
 
-// Elects the state of the highest priority for each ballot. Ballots are 0 before, which is also the priority of state 0. Resets
-// the counter of `close_pivots`.
+// Elects, for each ballot, the candidate with the highest priority. Ballots must be 0 before, which is also the priority of state
+// 0. Resets the counter of `close_pivots`.
 template <class Block>
 DECOMPOSE_FN void elect(const Work& w, Block& block)
 {
@@ -274,8 +274,8 @@ DECOMPOSE_FN void elect(const Work& w, Block& block)
     });
 }
 
-// Queues all pivots with their own bits: the word of a state has a bit for each pivot. Before the backward search, this saves the
-// bits of the forward search.
+// Queues all pivots, each with its own bit set: the word of a state has a bit for each pivot. Before the backward search, this
+// kernel saves the bits of the forward search.
 template <class Block>
 DECOMPOSE_FN void enter_pivots(const Work& w, Block& block)
 {
@@ -290,9 +290,9 @@ DECOMPOSE_FN void enter_pivots(const Work& w, Block& block)
     });
 }
 
-// Propagates bits along edges within regions until nothing changes; with the graph and the transposed graph exchanged, backwards.
-// A state's bits and its queue mark are in one word: a thread that finds the state queued has added its bits before the state is
-// taken.
+// Propagates bits along edges within regions until nothing changes. If the graph and the transposed graph are exchanged,
+// propagates backwards. The bits and the queue mark of a state are in the same word. So a thread that finds the state queued has
+// added its bits before another thread takes the state from the queue.
 template <class Block>
 DECOMPOSE_FN void spread(const Work& w, Block& block)
 {
@@ -310,8 +310,8 @@ DECOMPOSE_FN void spread(const Work& w, Block& block)
     take_levels(w, block, visit, pass, NoSweep{});
 }
 
-// A state that a pivot reaches and that reaches this pivot is in its component. Two other states can only share a component if
-// the same pivots reach them and they reach the same pivots. Counts the states without any pivot.
+// A state that a pivot reaches, and that reaches the same pivot, is in this pivot's component. Two other states can share a
+// component only if the same pivots reach them and they reach the same pivots. Counts the states without any pivot.
 template <class Block>
 DECOMPOSE_FN void close_pivots(const Work& w, Block& block)
 {
@@ -347,8 +347,8 @@ DECOMPOSE_FN void begin_colours(const Work& w, Block& block)
     });
 }
 
-// Follows colours upwards: the colour of the state whose priority is `colour`, and so on, to the highest colour known to reach
-// it.
+// Follows colours upwards: from a colour to the colour of the state with that priority, and so on, up to the highest colour that
+// is known to reach it.
 DECOMPOSE_FN u32 highest(const Work& w, u32 colour)
 {
     while (true) {
@@ -358,9 +358,9 @@ DECOMPOSE_FN u32 highest(const Work& w, u32 colour)
     }
 }
 
-// A marked state is in the queue, exactly once. A thread that changes a colour does so before it sets the mark. The thread that
-// clears the mark reads the colour afterwards. A fence separates the two operations on both sides. Therefore, if a thread finds
-// the mark set and does not append the state, the thread that clears the mark reads the changed colour.
+// A marked state is in the queue exactly once. A thread that changes a colour does so before it sets the mark. The thread that
+// clears the mark reads the colour afterwards. In both threads, a fence separates the two operations. Therefore, if a thread
+// finds the mark set and does not append the state, the thread that clears the mark reads the changed colour.
 constexpr u64 marked = u64{1} << 32;
 
 DECOMPOSE_FN void take_mark(const Work& w, u32 state)
@@ -376,8 +376,8 @@ DECOMPOSE_FN void set_mark(const Work& w, Block& block, u32 state)
     if (!(bit_or(w.known + state, marked) & marked)) append(w, block, state);
 }
 
-// Propagates colours along edges within regions until nothing changes; higher colours replace lower ones. In the end, a state's
-// colour is the highest priority that reaches it.
+// Propagates colours along edges within regions until nothing changes. A higher colour replaces a lower one. In the end, the
+// colour of a state is the highest priority that reaches it.
 template <class Block>
 DECOMPOSE_FN void propagate(const Work& w, Block& block)
 {
@@ -397,7 +397,7 @@ DECOMPOSE_FN void propagate(const Work& w, Block& block)
     take_levels(w, block, visit, pass, NoSweep{});
 }
 
-// Makes each colour a region. The pivot of a colour, the state with that priority, reaches the whole region forwards. The
+// Makes each colour a region. The pivot of a colour is the state with that priority; it reaches the whole region forwards. The
 // backward search begins at the pivots.
 template <class Block>
 DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
@@ -412,7 +412,7 @@ DECOMPOSE_FN void enter_colours(const Work& w, Block& block)
     });
 }
 
-// States that reach their pivot are in its component. The others form a new region.
+// A state that reaches its pivot is in the pivot's component. The other states form a new region.
 template <class Block>
 DECOMPOSE_FN void close_colours(const Work& w, Block& block)
 {

@@ -1,4 +1,4 @@
-//! Runs the kernels, compiled for the CPU (kernels.cpp), on threads; each thread is a block.
+//! Runs the kernels, compiled for the CPU (kernels.cpp), on threads. Each thread is a block.
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
@@ -17,10 +17,10 @@ unsafe extern "C" {
     fn decompose_run(kernel: u64, work: *const Work, team: *mut u8, index: u64, count: u64, thread: u32, threads: u32);
 }
 
-/// Most edges of a piece; larger states are divided between threads.
+/// Maximum number of edges of a piece. The edges of larger states are divided between threads.
 const PIECE: u64 = 1 << 14;
 
-/// Widest level, in states, that one thread handles without waking the others.
+/// Widest level, in states, that one thread handles without waking the other threads.
 const NARROW: u64 = 256;
 
 /// CPU threads as a machine.
@@ -68,7 +68,7 @@ impl Cpu {
 /// Host memory: allocated for this buffer, or a part of a graph.
 pub struct HostBuffer<'g> {
     at: NonNull<u8>,
-    /// Layout of memory allocated for this buffer, and the counter of allocated bytes.
+    /// Layout of the memory, and the counter of allocated bytes, if the memory was allocated for this buffer.
     own: Option<(Layout, Arc<AtomicU64>)>,
     of_graph: PhantomData<&'g [u8]>,
 }
@@ -110,13 +110,13 @@ impl<'g> Machine<'g> for Cpu {
     }
 
     fn fill(&self, buffer: &HostBuffer<'g>, bytes: u64, value: u8) -> Result<()> {
-        // SAFETY: the buffer is its own memory of at least `bytes` bytes, and no kernel runs now.
+        // SAFETY: the buffer owns its memory, which has at least `bytes` bytes, and no kernel runs now.
         unsafe { buffer.at.write_bytes(value, bytes as usize) };
         Ok(())
     }
 
     fn write(&self, buffer: &HostBuffer<'g>, at: u64, data: &[u8]) -> Result<()> {
-        // SAFETY: the buffer is its own memory with space for `data` at `at`, and no kernel runs now.
+        // SAFETY: the buffer owns its memory, which has space for `data` at `at`, and no kernel runs now.
         unsafe { buffer.at.add(at as usize).copy_from_nonoverlapping(NonNull::from(data).cast(), data.len()) };
         Ok(())
     }
@@ -137,8 +137,8 @@ impl<'g> Machine<'g> for Cpu {
             let (block, thread) = (number / self.threads, number % self.threads);
             let team = std::ptr::with_exposed_provenance_mut(teams + 8 * words * block);
             let work = std::ptr::with_exposed_provenance(work);
-            // SAFETY: the caller guarantees that `work` is valid. Each block has a team of its own, initialised to zeros. All
-            // threads of all blocks run at the same time, each on its own thread of the pool.
+            // SAFETY: the caller guarantees that `work` is valid. Each block has its own team, initialised to zeros. All threads
+            // of all blocks run at the same time, each on its own thread of the pool.
             unsafe {
                 decompose_run(kernel as u64, work, team, block as u64, self.blocks as u64, thread as u32, self.threads as u32)
             }

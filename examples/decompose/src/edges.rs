@@ -1,12 +1,13 @@
 //! Reads lists of edges, and matrices in the MatrixMarket format.
 //!
-//! A list of edges has a line `SOURCE TARGET` for each edge, with numbers from 0 on. Blanks, tabs, commas or semicolons separate
-//! them. Further columns (weights, times) are ignored, but each line must have as many. Comments are ignored, too: lines that
-//! begin with `#`, `%` or `//`. If the first line does not begin with a number, it names the columns, and the two that its names
-//! tell are read. Fields may be in quotes, as in CSV. The largest number determines the number of states.
+//! A list of edges has a line `SOURCE TARGET` for each edge, with numbers from 0 on, separated by blanks, tabs, commas or
+//! semicolons. Further columns (weights, times) are ignored, but all lines must have the same number of columns. Comments are
+//! ignored, too: lines that begin with `#`, `%` or `//`. If the first line does not begin with a number, it names the columns,
+//! and the names select the two columns to read. Fields may be in quotes, as in CSV. The largest number determines the number of
+//! states.
 //!
 //! In a MatrixMarket file, the entry in row i and column j is an edge from i to j; rows are counted from 1. An entry of a
-//! symmetric matrix is an edge in both directions. The value of an entry does not matter: an explicit 0 is an edge, too, as in
+//! symmetric matrix is an edge in both directions. The value of an entry does not matter: even an explicit 0 is an edge, as in
 //! `scipy.sparse.csgraph`.
 
 use crate::graph::{self, Graph, MOST_STATES};
@@ -17,7 +18,7 @@ use warpset_support::lines::{Lines, MOST_BYTES, excerpt, for_each, number, place
 use warpset_support::memory::MemoryBudget;
 use warpset_support::numbers::counted;
 
-/// Edges between two comparisons of the memory that they take with the budget.
+/// Number of edges that are read between two comparisons of their memory with the budget.
 const PIECE: usize = 1 << 20;
 
 /// Edges read so far.
@@ -61,31 +62,33 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace() || b",;".contains(byte)).filter(|field| !field.is_empty())
 }
 
-/// Names of the columns of edges: of sources and of targets. Compared without case, marks and the endings `id`, `node`, `vertex`
-/// and `state`.
+/// Names of the columns of sources and of targets. A comparison ignores case, marks and the endings `id`, `node`, `vertex` and
+/// `state`.
 const SOURCES: [&str; 3] = ["source", "from", "src"];
 const TARGETS: [&str; 5] = ["target", "to", "dst", "dest", "destination"];
 
-/// Pairs of names that mean an edge only together, and only if no column has one of the names above.
+/// Pairs of names for the columns of sources and targets. They count only together, and only if no column has one of the names
+/// above.
 const PAIRS: [(&str, &str); 5] = [("start", "end"), ("tail", "head"), ("node1", "node2"), ("id1", "id2"), ("u", "v")];
 
 /// The columns of a list of edges.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
-    /// The character between columns; `None` if blanks separate them. Used for lines with quotes, and if the columns have names.
+    /// The character between columns; `None` if blanks separate them. It is used for lines with quotes, and for all lines if the
+    /// columns have names.
     delimiter: Option<u8>,
     source: usize,
     target: usize,
-    /// The column that says which edges are `undirected`.
+    /// The column that marks edges as `undirected`, if there is one.
     direction: Option<usize>,
     count: usize,
     are_named: bool,
-    /// Whether the first column has the sources, the second one the targets, and no column the direction.
+    /// Whether the first column has the sources, the second column has the targets, and no column has the direction.
     are_first: bool,
 }
 
 impl Columns {
-    /// Finds the columns of edges by the names in the first line, `line`.
+    /// Finds the columns of edges from their names. `line` is the first line, which has the names.
     fn named<'t>(names: impl Iterator<Item = &'t [u8]>, delimiter: Option<u8>, line: &[u8]) -> Result<Self> {
         let written: Vec<_> = names.map(String::from_utf8_lossy).collect();
         let names: Vec<String> = written.iter().map(|name| plain_name(name)).collect();
@@ -115,7 +118,7 @@ impl Columns {
         Ok(Self { delimiter, source, target, direction, count: names.len(), are_named: true, are_first })
     }
 
-    /// The columns of a list without names, by the fields of its first edge.
+    /// The columns of a list without names. `count` is the number of fields of its first edge.
     fn unnamed(count: usize) -> Self {
         Self { delimiter: None, source: 0, target: 1, direction: None, count, are_named: false, are_first: true }
     }
@@ -142,7 +145,8 @@ impl Columns {
     }
 }
 
-/// The name of a column as it is compared: `FromNodeId` and `from_id` are `from`, and `:START_ID(Person)` is `start`.
+/// Returns the name of a column in the form that is compared: `FromNodeId` and `from_id` become `from`, and `:START_ID(Person)`
+/// becomes `start`.
 fn plain_name(name: &str) -> String {
     let name = name.split('(').next().unwrap_or_default();
     let mut name = name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
@@ -154,7 +158,7 @@ fn plain_name(name: &str) -> String {
     name
 }
 
-/// The edge of a line. An end that is not a number is `None`.
+/// The edge in a line. A source or target that is not a number is `None`.
 #[derive(Default)]
 struct Row {
     source: Option<u64>,
@@ -168,24 +172,24 @@ fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#") || line.starts_with(b"%") || line.starts_with(b"//")
 }
 
-/// Whether a first line with this beginning names the columns.
+/// Whether the first line, which begins with `first`, names the columns.
 fn is_name(first: &[u8]) -> bool {
     !first.first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.".contains(byte))
 }
 
-/// The mark between the fields of a line: the first one outside quotes; `None` if blanks separate them.
+/// Returns the mark between the fields of a line, which is the first one outside quotes; `None` if blanks separate them.
 fn delimiter_of(line: &[u8]) -> Option<u8> {
     let mut outside = line.split(|byte| *byte == b'"').step_by(2).flatten().copied();
     outside.find(|byte| b",;\t".contains(byte))
 }
 
-/// The fields of a line without quotes, without surrounding blanks.
+/// Returns the fields of a line without quotes. Removes blanks around each field.
 fn fields_at(line: &[u8], delimiter: Option<u8>) -> impl Iterator<Item = &[u8]> {
     let is_end = move |byte: &u8| delimiter.map_or(byte.is_ascii_whitespace(), |delimiter| *byte == delimiter);
     line.split(is_end).map(<[u8]>::trim_ascii).filter(move |field| delimiter.is_some() || !field.is_empty())
 }
 
-/// The number at the beginning of a text, and what follows.
+/// Returns the number at the beginning of a text, and the rest of the text.
 fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut value, mut length) = (0u64, 0);
     for byte in text {
@@ -205,7 +209,7 @@ struct Edge {
     source: u64,
     target: u64,
     columns: usize,
-    /// The mark behind the first number, which separates all columns; `None` if blanks do.
+    /// The mark after the first number, which separates all columns; `None` if blanks separate them.
     delimiter: Option<u8>,
 }
 
@@ -232,7 +236,7 @@ fn edge(line: &[u8]) -> Option<Edge> {
         Some(b',' | b';') => return None,
         _ if !rest[0].is_ascii_whitespace() => return None,
         _ => {
-            // NetworkX writes attributes as one dictionary at the end.
+            // NetworkX writes all attributes as one dictionary at the end of the line.
             let begins = |pair: &[u8]| pair[0].is_ascii_whitespace() && pair[1] == b'{';
             let end = rest.windows(2).position(begins).unwrap_or(rest.len());
             if rest[..end].contains(&b'"') {
@@ -247,12 +251,12 @@ fn edge(line: &[u8]) -> Option<Edge> {
 /// A list of edges that is being read.
 struct List {
     edges: Edges,
-    /// Known behind the first line that is not a comment.
+    /// The columns, which are known after the first line that is not a comment.
     columns: Option<Columns>,
 }
 
 impl List {
-    /// Reads a line. Returns false if it has quotes: nothing is done then.
+    /// Reads a line. If the line has quotes, does nothing and returns false.
     fn line(&mut self, line: &[u8]) -> Result<bool> {
         if self.columns.is_none_or(|columns| columns.are_first)
             && let Some(Edge { source, target, columns, delimiter }) = edge(line.trim_ascii_start())
@@ -285,7 +289,7 @@ impl List {
         Ok(true)
     }
 
-    /// Adds an edge in a row with this number of columns. `shown` is the row, for messages.
+    /// Adds an edge. `count` is the number of columns of its row, and `shown` returns the row for messages.
     fn edge(&mut self, source: u64, target: u64, count: usize, shown: impl Fn() -> String) -> Result<()> {
         let columns = self.columns.get_or_insert_with(|| Columns::unnamed(count));
         if count != columns.count {
@@ -305,7 +309,7 @@ impl List {
         if is_undirected && source != target { self.edges.add(target, source) } else { Ok(()) }
     }
 
-    /// Whether a line, without surrounding blanks, is a comment. `row` reads it as an edge.
+    /// Whether a line, without surrounding blanks, is a comment. `row` reads the line as an edge.
     ///
     /// # Errors
     ///
@@ -325,7 +329,7 @@ impl List {
         Ok(true)
     }
 
-    /// Reads the rest of a list, from a line with quotes on. `first` is the number of that line.
+    /// Reads the rest of a list, beginning with a line that has quotes. `first` is the number of that line.
     fn quoted(&mut self, name: &str, line: Vec<u8>, first: u64, rest: impl Read) -> Result<()> {
         let delimiter = match self.columns {
             Some(columns) if columns.are_named => columns.delimiter,
@@ -348,7 +352,7 @@ impl List {
             }
             let length = (reader.position().byte() - begin) as usize;
             let whole: Vec<u8> = copy.borrow_mut().drain(..length).collect();
-            // The record, behind empty lines and before the end of its line.
+            // Cut off empty lines before the record, and the end of its line.
             let empty = whole.iter().take_while(|byte| **byte == b'\n').count();
             let lines = whole.iter().filter(|byte| **byte == b'\n').count() as u64;
             let text = whole[empty..].strip_suffix(b"\n").unwrap_or(&whole[empty..]);
@@ -357,9 +361,9 @@ impl List {
         }
     }
 
-    /// Reads a record. `text` is how it is written.
+    /// Reads a record. `text` is the record as it is written in the file.
     fn record(&mut self, record: &csv::ByteRecord, text: &[u8], delimiter: Option<u8>) -> Result<()> {
-        // A comment may have quotes of its own, but must not hide other lines.
+        // A comment may contain quotes, but a quote must not make it swallow further lines.
         let is_one_line_comment = is_comment(text) && !text.contains(&b'\n');
         ensure!(
             is_one_line_comment || (!is_comment(text) && is_strict(record, text, delimiter.unwrap_or(b' '))),
@@ -380,7 +384,7 @@ impl List {
     }
 }
 
-/// Whether a record is written with quotes only around whole fields, and doubled in these: readers of CSV also accept others.
+/// Whether a record has quotes only around whole fields, and doubles quotes inside these. CSV readers also accept other quotes.
 fn is_strict(record: &csv::ByteRecord, text: &[u8], mark: u8) -> bool {
     let rest_behind = |text: Option<&'_ [u8]>, field: &[u8], is_first: bool| {
         let text = if is_first { text? } else { text?.strip_prefix(&[mark])? };
@@ -399,7 +403,7 @@ fn is_strict(record: &csv::ByteRecord, text: &[u8], mark: u8) -> bool {
     rest.is_some_and(<[u8]>::is_empty)
 }
 
-/// A reader that keeps a copy of what it reads, until it is taken. Returns an error when the copy has more than [`MOST_BYTES`].
+/// A reader that copies what it reads, until the copy is removed. Returns an error when the copy has more than [`MOST_BYTES`].
 struct Copied<'c, R> {
     reader: R,
     copy: &'c RefCell<Vec<u8>>,
@@ -421,7 +425,8 @@ impl<R: Read> Read for Copied<'_, R> {
 ///
 /// # Errors
 ///
-/// The first error, with the file's name and the line; or memory does not suffice, with the numbers.
+/// The text has an error (the first one is returned, with the file's name and the line), or memory does not suffice (the error
+/// has the numbers).
 pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     let mut list = List { edges: Edges::new(budget), columns: None };
     let mut lines = Lines::new(name, reader);
@@ -442,7 +447,7 @@ pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph
 ///
 /// # Errors
 ///
-/// As those of [`read`], or the matrix is not square, or has a form that is not supported.
+/// As for [`read`]. Also if the matrix is not square, or has a form that is not supported.
 pub fn read_matrix(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     let (mut edges, mut is_symmetric, mut size, mut count) = (Edges::new(budget), None, None, 0u64);
     let lines = for_each(name, reader, |line, _| {
@@ -495,7 +500,7 @@ fn counted_entries(count: u64) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
-/// Whether the matrix is symmetric, according to the first line.
+/// Whether the matrix is symmetric, as the first line says.
 fn first_line(line: &[u8]) -> Result<bool> {
     let text = String::from_utf8_lossy(line).to_ascii_lowercase();
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -544,7 +549,7 @@ mod tests {
         ] {
             assert_eq!(of(read, text), Ok((vec![0, 1, 2, 3], vec![1, 2, 0])), "{text}");
         }
-        // States without edges, and edges in any order.
+        // States without edges are allowed, and edges in any order.
         assert_eq!(of(read, "4 0\n0 4\n0 0\n"), Ok((vec![0, 2, 2, 2, 2, 3], vec![4, 0, 0])));
         for (text, error) in [
             ("", "file: there are no edges"),
@@ -583,7 +588,7 @@ mod tests {
         ] {
             assert_eq!(of(read, text), Ok((vec![0, 1, 2, 3], vec![1, 2, 0])), "{text}");
         }
-        // As Gephi writes edges without a direction.
+        // Gephi writes edges without a direction in this form.
         let text = "Source,Target,Type,Id\n0,1,Undirected,0\n1,1,Undirected,1\n1,2,Directed,2\n";
         assert_eq!(of(read, text), Ok((vec![0, 1, 4, 4], vec![1, 0, 1, 2])));
         for (text, error) in [
@@ -650,7 +655,7 @@ mod tests {
         assert!(left > 2 * MOST_BYTES as u64, "{left}");
     }
 
-    /// Counts the bytes that are left.
+    /// Counts the bytes that remain to be read.
     struct Counted<'l, R> {
         reader: R,
         left: &'l mut u64,

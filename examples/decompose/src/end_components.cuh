@@ -6,7 +6,7 @@ namespace decompose {
 
 DECOMPOSE_FN bool is_removed(const Work& w, u64 choice) { return load(w.removed + choice / 32) >> choice % 32 & 1; }
 
-// Removes a choice from its state. A state without choices left is excluded and queued.
+// Removes a choice of a state. If the state has no choice left, it is excluded and queued.
 template <class Block>
 DECOMPOSE_FN void remove(const Work& w, Block& block, u32 state, u64 choice)
 {
@@ -16,7 +16,7 @@ DECOMPOSE_FN void remove(const Work& w, Block& block, u32 state, u64 choice)
     if (add(w.left + state, none) == 1) append(w, block, state);
 }
 
-// Starts with all choices; excludes the states that have none.
+// Starts with all choices. Excludes the states that have no choice.
 template <class Block>
 DECOMPOSE_FN void begin_choices(const Work& w, Block& block)
 {
@@ -72,11 +72,11 @@ DECOMPOSE_FN void flag_members(const Work& w, Block& block)
 }
 
 // Numbers the flagged states (`first`, by state) in the order of the list, and counts their edges. The count of number k goes to
-// sub_offsets[k + 1], which must be 0 before. The choices that are left lead only to members of the same component.
+// sub_offsets[k + 1], which must be 0 before. The remaining choices lead only to members of the same component.
 template <class Block>
 DECOMPOSE_FN void collect_members(const Work& w, Block& block)
 {
-    // A state may have millions of choices, so they are divided between threads as edges are.
+    // A state may have millions of choices, so choices are divided between threads in the same way as edges.
     const auto count = [&](Way, u32 source, u64, u64 choice) {
         if (!is_removed(w, choice)) add(w.sub_offsets + w.first[source] + 1, w.edge_offsets[choice + 1] - w.edge_offsets[choice]);
     };
@@ -104,7 +104,8 @@ DECOMPOSE_FN void write_edges(const Work& w, Block& block)
     finish_pieces(w, block, put);
 }
 
-// The region of each member is the component that it was in. Counts the members outside the component of the first member.
+// The region of each member becomes the component to which it belonged before. Counts the members outside the component of the
+// first member.
 template <class Block>
 DECOMPOSE_FN void take_regions(const Work& w, Block& block)
 {
@@ -119,7 +120,7 @@ DECOMPOSE_FN void take_regions(const Work& w, Block& block)
     if (block.thread() == 0 && total > 0) add(&w.progress->missed, total);
 }
 
-// Stores the new component of each member, translated from the numbers in `label`.
+// Stores the new component of each member. Translates the numbers in `label` to states of the whole graph.
 template <class Block>
 DECOMPOSE_FN void take_components(const Work& w, Block& block)
 {

@@ -2,8 +2,9 @@
 //!
 //! This is the basic algorithm (section 2.3 of Wijs, Katoen, Bošnački 2014; de Alfaro 1997). A choice that may leave its strongly
 //! connected component is in no end component. Neither is a state without choices, nor a choice that may lead to such a state.
-//! These are removed until nothing changes, along a frontier as in trimming. Components that have lost nothing are final. Only
-//! the states of the other components are decomposed again, as a separate graph with the remaining choices.
+//! Such choices and states are removed until nothing changes, along a frontier as in trimming. Components from which nothing was
+//! removed are final. Only the states of the other components are decomposed again, as a separate graph with the remaining
+//! choices.
 
 use super::engine::Decomposer;
 use super::machine::{Kernel, Machine, Work};
@@ -12,7 +13,7 @@ use anyhow::{Context, Result};
 use bytemuck::bytes_of;
 use std::time::Instant;
 
-/// The subgraph that is decomposed again. Its states are renumbered in their order.
+/// The subgraph that is decomposed again. Its states are renumbered but keep their order.
 pub(super) struct Part<B> {
     pub(super) offsets: B,
     in_offsets: B,
@@ -23,12 +24,12 @@ pub(super) struct Part<B> {
 }
 
 impl<'g, M: Machine<'g>> Decomposer<'_, 'g, M> {
-    /// Finds the maximal end components, once `components` has finished. Returns the number of decompositions, including the
-    /// first one.
+    /// Finds the maximal end components. `components` must have been called before. Returns the number of decompositions,
+    /// including the first one.
     ///
     /// # Errors
     ///
-    /// Memory does not suffice; the error has the numbers.
+    /// Memory does not suffice. The error has the numbers.
     pub fn end_components(&mut self) -> Result<u64> {
         let choices = self.graph.and_then(|graph| graph.choices.as_ref());
         let Some(choices) = choices.filter(|_| self.work.states > 0) else { return Ok(1) };
@@ -74,15 +75,15 @@ impl<'g, M: Machine<'g>> Decomposer<'_, 'g, M> {
         }
         self.part = None;
         self.launch(Kernel::LeaveOut, &work)?;
-        // This read waits for the kernel.
+        // Reading the progress waits for the kernel.
         self.progress()?;
         self.ends = Some(component);
         self.done.choices += began.elapsed() - (self.decomposing() - before);
         Ok(rounds)
     }
 
-    /// The smallest state of each state's end component, or [`NONE`](super::partition::NONE), once end components have been
-    /// found. `labels` are those of the strongly connected components.
+    /// By state, the smallest state of its end component, or [`NONE`](super::partition::NONE). End components must have been
+    /// found before. `labels` are the labels of the strongly connected components.
     pub fn end_labels(&self, labels: &[u32]) -> Result<Vec<u32>> {
         match &self.ends {
             Some(ends) => self.read_all(ends, self.work.states),
@@ -90,7 +91,7 @@ impl<'g, M: Machine<'g>> Decomposer<'_, 'g, M> {
         }
     }
 
-    /// Builds the subgraph to decompose again, with its states in `members`; `None` if it is empty.
+    /// Builds the subgraph to decompose again. `members` has its states. `None` if it is empty.
     fn part_again(&mut self, work: &Work) -> Result<Option<Work>> {
         let end = [0u64];
         self.machine.write(&self.buffers.queues, 8 * work.list_count, bytes_of(&end))?;
@@ -100,7 +101,7 @@ impl<'g, M: Machine<'g>> Decomposer<'_, 'g, M> {
         if states == 0 {
             return Ok(None);
         }
-        // The subgraph only shrinks, so the memory of the first one suffices for all.
+        // Subgraphs only shrink, so the memory of the first subgraph suffices for all.
         let machine = self.machine;
         let mut part = match self.part.take() {
             Some(part) => part,

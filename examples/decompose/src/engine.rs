@@ -1,20 +1,20 @@
 //! Decomposes a graph into components with a machine's kernels.
 //!
 //! 1. Trimming: a live state without edges in, or without edges out, is a component by itself, and its edges are removed with it.
-//!    Degrees are counted once; afterwards only the neighbours of removed states are looked at.
-//! 2. The remaining state with the largest product of edges in and edges out is the pivot. A forward and a backward search find
-//!    the states that it reaches and the states that reach it; states in both sets form its component (Fleischer, Hendrickson,
-//!    Pınar 2000). If there is a giant component, this finds it.
-//! 3. The states reached one way only and those not reached are separate parts: no component spans two of them. The parts are
-//!    trimmed again. Each part elects up to 31 pivots. Each state learns which of them reach it and which it reaches, with one
-//!    bit for each pivot. A state with a pivot in both sets is in its component. Other states with different bits share no
-//!    component and form new parts.
+//!    Degrees are counted once; afterwards only the neighbours of removed states are visited.
+//! 2. The remaining state with the largest product of edges in and edges out is the pivot. A forward search finds the states that
+//!    the pivot reaches, and a backward search finds the states that reach the pivot. The states in both sets form the pivot's
+//!    component (Fleischer, Hendrickson, Pınar 2000). If there is a giant component, this step finds it.
+//! 3. Three separate parts remain: states reached only forwards, states reached only backwards, and states not reached. No
+//!    component spans two parts. The parts are trimmed again. Each part elects up to 31 pivots. Each state learns which pivots
+//!    reach it and which it reaches, with one bit for each pivot. A state that has the same pivot in both sets is in this pivot's
+//!    component. Other states with different bits share no component and form new parts.
 //! 4. If most states have no pivot at all, as with many components that do not reach each other, states are coloured by the
 //!    highest priority that reaches them (Orzan 2004). No component spans two colours. The pivot of a colour is the state with
-//!    that priority. The pivot reaches all states of its colour, so only the backward search remains.
+//!    that priority. The pivot reaches all states of its colour, so only the backward search is needed.
 //!
-//! Some graphs take many levels or rounds. Tarjan's algorithm on one thread does the work that remains when a time budget is used
-//! up or after many rounds.
+//! Some graphs take many levels or rounds. When a time budget is used up, or after many rounds, Tarjan's algorithm on one thread
+//! does the remaining work.
 
 use super::end_components::Part;
 use super::graph::Graph;
@@ -27,45 +27,45 @@ use std::mem::offset_of;
 use std::time::{Duration, Instant};
 use warpset_support::components as tarjan;
 
-/// Levels per launch of a kernel; between launches the host checks the time budget.
+/// Number of levels in one launch of a kernel. Between launches the host checks the time budget.
 const LEVELS_A_LAUNCH: u64 = 256;
 
-/// Narrow level, in edges: a GPU takes longer for it than one CPU thread.
+/// Number of edges below which a level counts as narrow: a GPU takes longer for such a level than one CPU thread.
 const NARROW_EDGES: u64 = 32;
 
 /// Narrow levels may use 1 / `NARROW_PART` of the time budget.
 const NARROW_PART: u32 = 8;
 
-/// Rounds after which another round is not worthwhile. Where components follow each other, 31 pivots cut a part into 32, so a
-/// handful of rounds suffices for a million components.
+/// Number of rounds after which another round is not worthwhile. If components follow each other, 31 pivots cut a part into 32,
+/// so a handful of rounds suffices for a million components.
 pub const MOST_ROUNDS: u64 = 64;
 
 /// Colours are used if more than 1 / `MISSED_PART` of the live states have no pivot.
 const MISSED_PART: u64 = 2;
 
-/// If a level has at least 1 / `SWEEP_PART` of the live states, a search sweeps over all states that were not reached.
+/// If a level has at least 1 / `SWEEP_PART` of the live states, a search sweeps over all states that are not yet reached.
 const SWEEP_PART: u64 = 8;
 
-/// Number of states and transitions up to which one CPU thread is faster than several threads or a GPU. The rest of a larger
-/// graph on a GPU does not qualify, because the labels of all states would have to be copied to the host and back.
+/// Number of states and transitions up to which one CPU thread is faster than several threads or a GPU. This does not apply to
+/// the rest of a larger graph on a GPU, because the labels of all states would have to be copied to the host and back.
 pub const FEW: u64 = 1 << 15;
 
-/// Time budget of a GPU, for each state and transition and in addition a constant, before Tarjan's algorithm does the rest. It is
-/// about the time that Tarjan's algorithm takes for a whole graph where it is fast. Narrow levels get an eighth of the budget, so
-/// that a chain loses little.
+/// Time budget of a GPU before Tarjan's algorithm does the remaining work: a time for each state and transition, plus a constant.
+/// The budget is about the time of Tarjan's algorithm for a whole graph on which it is fast. Narrow levels get an eighth of the
+/// budget, so that a chain loses little.
 #[cfg(feature = "cuda")]
 pub const BUDGET: (Duration, Duration) = (Duration::from_nanos(10), Duration::from_millis(3));
 
 /// How the work is divided between kernels and Tarjan's algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Graphs with at most this many states and transitions are decomposed by one thread.
+    /// Maximum number of states and transitions of graphs that one thread decomposes.
     pub few: u64,
-    /// Remaining states of a larger graph are decomposed by one thread if they are at most this many.
+    /// Number of remaining states of a larger graph at or below which one thread decomposes them.
     pub few_left: u64,
-    /// Limit of the rounds of searches and colours; one thread decomposes the states left after them.
+    /// Maximum number of rounds of searches and colours. One thread decomposes the states that remain after these rounds.
     pub most_rounds: u64,
-    /// Time that the kernels may take: for each state and transition, and a constant. `None`: no limit.
+    /// Time that the kernels may take: for each state and transition, plus a constant. `None`: no limit.
     pub budget: Option<(Duration, Duration)>,
 }
 
@@ -77,19 +77,19 @@ pub struct Done {
     pub search: Duration,
     /// Time of Tarjan's algorithm on one thread.
     pub tarjan: Duration,
-    /// Time for end components, without the decompositions.
+    /// Time spent on end components, without the decompositions.
     pub choices: Duration,
-    /// Rounds with pivots (one pivot searched both ways, or many spread), and rounds with colours.
+    /// Number of rounds with pivots (one pivot in both directions, or many pivots at once), and number of rounds with colours.
     pub searches: u64,
     pub colourings: u64,
-    /// Levels of frontiers; several levels that blocks take on their own count as one.
+    /// Number of levels of frontiers. Several levels that blocks take on their own count as one.
     pub levels: u64,
-    /// Launches of kernels, and the number of times that the host waited for them.
+    /// Number of launches of kernels, and number of times that the host waited for kernels.
     pub launches: u64,
     pub waits: u64,
-    /// Edges that kernels looked at, both into and out of states.
+    /// Number of edges that kernels visited, both into and out of states.
     pub edges: u64,
-    /// States that one thread decomposed.
+    /// Number of states that one thread decomposed.
     pub by_one_thread: u64,
 }
 
@@ -113,14 +113,14 @@ impl Limit {
     }
 }
 
-/// The pivots of a round.
+/// The states that are the pivots of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pivots {
-    /// The live state with the largest product of edges in and out.
+    /// The live state with the largest product of edges in and edges out.
     One,
     /// Up to 31 states of each part.
     Many,
-    /// The state that gives each colour its name.
+    /// For each colour, the state whose priority is the colour.
     Coloured,
 }
 
@@ -134,9 +134,9 @@ pub struct Decomposer<'m, 'g, M: Machine<'g>> {
     /// The work on the whole graph.
     pub(super) work: Work,
     is_transposed: bool,
-    /// The subgraph for end components, once one is decomposed again.
+    /// The subgraph that is decomposed again for end components, once there is one.
     pub(super) part: Option<Part<M::Buffer>>,
-    /// The end component of each state, once they are found.
+    /// By state, its end component, once end components are found.
     pub(super) ends: Option<M::Buffer>,
     launches: Cell<u64>,
     waits: Cell<u64>,
@@ -162,7 +162,7 @@ pub(super) struct Buffers<B> {
     _sums: B,
 }
 
-/// Bytes that an engine allocates on a machine that cuts edges into pieces of `piece`, without the graph itself.
+/// Bytes that an engine allocates in addition to the graph, on a machine that cuts edges into pieces of `piece`.
 pub fn bytes_beside(graph: &Graph, piece: u64) -> u64 {
     let of_choices = graph.choices.as_ref().map_or(0, |_| 4 * graph.transitions());
     bytes_of_work(graph.states(), graph.transitions(), piece) + of_choices
@@ -170,11 +170,11 @@ pub fn bytes_beside(graph: &Graph, piece: u64) -> u64 {
 
 /// Bytes for the work on a graph without choices.
 pub fn bytes_of_work(states: u64, edges: u64, piece: u64) -> u64 {
-    // Eight words for each state and one more of a queue; offsets and sources of the transposed graph; pieces; counters.
+    // Eight words for each state and one more word for a queue; offsets and sources of the transposed graph; pieces; counters.
     32 * states + 8 + 8 * (states + 1) + 4 * edges + 16 * piece_capacity(edges, piece) + 256
 }
 
-/// Upper bound on the pieces of heavy states: each such state once, in both directions.
+/// Upper bound on the number of pieces, if each heavy state is divided once in each direction.
 fn piece_capacity(edges: u64, piece: u64) -> u64 {
     4 * (edges / piece)
 }
@@ -184,7 +184,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
     ///
     /// # Errors
     ///
-    /// Memory does not suffice; the error has the numbers.
+    /// Memory does not suffice. The error has the numbers.
     pub fn new(machine: &'m M, graph: &'g Graph, settings: Settings) -> Result<Self> {
         let (states, edges) = (graph.states(), graph.transitions());
         let needed = machine.bytes_to_share(graph) + bytes_beside(graph, machine.piece());
@@ -208,7 +208,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         Self::over(machine, Some(graph), settings, work, shared)
     }
 
-    /// Allocates the buffers for a graph that the machine has already.
+    /// Allocates the buffers for a graph that is already in the machine's memory.
     pub(super) fn over(
         machine: &'m M,
         graph: Option<&'g Graph>,
@@ -234,7 +234,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
             first: allocate(4 * states, &mut work.first)?,
             second: allocate(4 * states, &mut work.second)?,
             ballot: allocate(4 * states, &mut work.ballot)?,
-            // Two queues and one more element: while both are empty they hold the sums of a scan over all states.
+            // Two queues and one more element. While both queues are empty, this memory holds the sums of a scan over all states.
             queues: allocate(8 * (states + 1), &mut queues)?,
             _pieces: allocate(16 * work.piece_capacity, &mut pieces)?,
             progress: allocate(size_of::<LevelProgress>() as u64, &mut work.progress)?,
@@ -264,20 +264,20 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         let work = self.work;
         if work.states > 0 {
             self.decompose(&work, Self::transpose_once)?;
-            // This read waits for the kernels.
+            // Reading the progress waits for the kernels.
             self.progress()?;
         }
         Ok(())
     }
 
-    /// The smallest state of each state's component; valid until end components are searched for.
+    /// By state, the smallest state of its component. Valid until the search for end components begins.
     pub fn labels(&self) -> Result<Vec<u32>> {
         self.read_all(&self.buffers.label, self.work.states)
     }
 
-    /// Decomposes any graph in the machine's memory that is at most as large as the whole one; labels stay in memory. Calls
-    /// `prepare` unless one thread does all. `prepare` makes the transposed graph, and may give different regions to parts that
-    /// share no component.
+    /// Decomposes any graph in the machine's memory that is at most as large as the whole graph. Labels stay in the machine's
+    /// memory. Calls `prepare`, unless one thread does all the work. `prepare` builds the transposed graph, and may give
+    /// different regions to parts that share no component.
     pub(super) fn decompose(&mut self, work: &Work, prepare: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let Work { states, edges, .. } = *work;
         self.machine.fill(&self.buffers.label, 4 * states, 0xff)?;
@@ -314,7 +314,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
                 return Ok(Err(GaveUp));
             }
             pivots = match pivots {
-                // If the states are in several regions, most are not in the region of a single pivot.
+                // If the states are in several regions, most of them are outside the region of a single pivot.
                 _ if round == 0 && missed * MISSED_PART <= live => Pivots::One,
                 Pivots::Many if missed * MISSED_PART > live => Pivots::Coloured,
                 _ => Pivots::Many,
@@ -330,7 +330,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         unreachable!("rounds end")
     }
 
-    /// Settles trivial components. Returns the number of live states and a pivot.
+    /// Finds trivial components. Returns the number of live states and a pivot.
     fn trim(&mut self, work: &Work, limit: &mut Option<Limit>) -> Result<Result<LevelProgress, GaveUp>> {
         self.machine.fill(&self.buffers.first, 4 * work.states, 0)?;
         self.machine.fill(&self.buffers.second, 4 * work.states, 0)?;
@@ -343,12 +343,12 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         Ok(Ok(self.progress()?))
     }
 
-    /// Settles the components of pivots.
+    /// Finds the components of the pivots.
     fn search(&mut self, work: &Work, pivots: Pivots, live: u64, limit: &mut Option<Limit>) -> Result<Result<(), GaveUp>> {
-        // Below this size a sweep over all states is not worthwhile.
+        // With so few live states, a sweep over all states is not worthwhile.
         let sweep_from = if live > 4 * SWEEP_PART { live / SWEEP_PART } else { u64::MAX };
-        // First direction, second direction, and the kernel that evaluates both. A direction has a kernel that begins it and a
-        // kernel that runs its levels.
+        // The first direction, the second direction, and the kernel that evaluates both. Each direction has a kernel that begins
+        // it and a kernel that runs its levels.
         let (first, second, close) = match pivots {
             Pivots::One => ((Kernel::EnterOne, Kernel::Search), (Kernel::EnterOne, Kernel::Search), Kernel::CloseOne),
             Pivots::Many => ((Kernel::EnterPivots, Kernel::Spread), (Kernel::EnterPivots, Kernel::Spread), Kernel::ClosePivots),
@@ -404,7 +404,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         let began = Instant::now();
         let mut labels: Vec<u32> = self.read_all(&self.buffers.label, work.states)?;
         let is_whole = work.offsets == self.work.offsets;
-        // The host may have the rows of the whole graph already.
+        // The host may already have the rows, if this is the whole graph.
         let (offsets, targets): (Vec<u64>, Vec<u32>);
         let (offsets, targets): (&[u64], &[u32]) = if let Some(graph) = self.graph.filter(|_| is_whole) {
             (&graph.offsets, &graph.targets)
@@ -421,7 +421,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
             (&offsets, &targets)
         };
         let mut live: Vec<u32> = (0..work.states as u32).filter(|state| labels[*state as usize] == NONE).collect();
-        // If most states remain, all are decomposed: that is faster than building a smaller graph.
+        // If most states remain, decompose all states: this is faster than building a smaller graph.
         if live.len() as u64 * 4 > work.states * 3 {
             live = (0..work.states as u32).collect();
         }
@@ -439,7 +439,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
             }
             tarjan::components(live.len(), |state| &rows[ends[state]..ends[state + 1]])
         };
-        // Any state of a component serves as its label.
+        // Any state of a component can serve as its label.
         let mut members = vec![NONE; live.len()];
         components.iter().zip(&live).for_each(|(component, state)| members[*component as usize] = *state);
         components.iter().zip(&live).for_each(|(component, state)| labels[*state as usize] = members[*component as usize]);
@@ -454,7 +454,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         }
         self.is_transposed = true;
         let work = self.work;
-        // `in_offsets` of the whole work is a buffer of this engine.
+        // For the whole graph, `in_offsets` is a buffer of this engine, which the machine can fill.
         let began = Instant::now();
         self.machine.fill(&self.buffers.in_offsets, 8 * (work.states + 1), 0)?;
         self.transpose(&work)?;
@@ -462,19 +462,19 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         Ok(())
     }
 
-    /// Builds the transposed graph. `in_offsets` must be zeros.
+    /// Builds the transposed graph. `in_offsets` must be all zeros before.
     pub(super) fn transpose(&mut self, work: &Work) -> Result<()> {
         self.launch(Kernel::CountIn, work)?;
         self.scan(work, work.in_offsets, work.states + 1)?;
         self.launch(Kernel::ScatterIn, work)
     }
 
-    /// Replaces each of `count` numbers by the sum of those before it.
+    /// Replaces each of `count` numbers by the sum of the numbers before it.
     pub(super) fn scan(&self, work: &Work, scanned: u64, count: u64) -> Result<()> {
         self.launch(Kernel::Scan, &Work { scanned, scanned_count: count, ..*work })
     }
 
-    /// Scans like `scan`, and returns the sum of all.
+    /// Scans as `scan` does, and returns the sum of all numbers.
     pub(super) fn scan_to_total(&self, work: &Work, scanned: u64, count: u64) -> Result<u64> {
         self.scan(work, scanned, count)?;
         Ok(self.progress()?.total)
@@ -482,7 +482,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
 
     pub(super) fn launch(&self, kernel: Kernel, work: &Work) -> Result<()> {
         self.launches.set(self.launches.get() + 1);
-        // SAFETY: all addresses are in buffers of this engine, or of its end components. These buffers live until the next launch
+        // SAFETY: all addresses are in buffers of this engine or of its end components. These buffers live until the next launch
         // and have the sizes that `Work` requires. The host accesses them only through the machine.
         unsafe { self.machine.launch(kernel, work) }.with_context(|| format!("kernel {kernel:?}"))
     }
@@ -500,7 +500,7 @@ impl<'m, 'g, M: Machine<'g>> Decomposer<'m, 'g, M> {
         self.machine.fill(&self.buffers.progress, offset_of!(LevelProgress, edges) as u64, 0)
     }
 
-    /// Times and counters up to now.
+    /// Returns the times and counters up to now.
     pub fn done(&self) -> Result<Done> {
         let LevelProgress { edges, .. } = self.progress()?;
         Ok(Done { launches: self.launches.get(), waits: self.waits.get() - 1, edges, ..self.done })

@@ -1,4 +1,4 @@
-//! Runs the kernels on a GPU (kernels.cu), on a stream of their own.
+//! Runs the kernels on a GPU (kernels.cu), on their own stream.
 
 use super::graph::Graph;
 use super::machine::{Kernel, Machine, Work};
@@ -15,10 +15,10 @@ use warpset_support::memory::MemoryBudget;
 /// Threads per block: `most_threads` in on_gpu.cuh.
 const THREADS: u32 = 256;
 
-/// Most blocks per multiprocessor: more blocks do not hide more memory latency, and take longer to meet.
+/// Maximum number of blocks per multiprocessor. More blocks do not hide more memory latency, and take longer to meet.
 const MOST_BLOCKS: u32 = 4;
 
-// SAFETY: `Work` is `repr(C)`, with integers only and without padding, as in work.cuh; addresses are 64-bit words on both sides.
+// SAFETY: `Work` is `repr(C)` and has only integers and no padding, as in work.cuh. Addresses are 64-bit words on both sides.
 unsafe impl DeviceRepr for Work {}
 // SAFETY: `Work` has only integers, for which all zeros are valid.
 unsafe impl ValidAsZeroBits for Work {}
@@ -44,13 +44,13 @@ pub struct Gpu {
     functions: Vec<CudaFunction>,
     launch: LaunchConfig,
     device: Device,
-    /// Limit of allocated bytes, and the bytes that were free before the first allocation.
+    /// Limit of allocated bytes, and the number of bytes that were free before the first allocation.
     most_bytes: Option<u64>,
     free_at_first: u64,
 }
 
 impl Gpu {
-    /// Compiles the kernels for a GPU. At most `bytes` bytes of its memory are used.
+    /// Compiles the kernels for a GPU. Allocates at most `bytes` bytes of its memory.
     ///
     /// # Errors
     ///
@@ -64,11 +64,11 @@ impl Gpu {
     ///
     /// # Errors
     ///
-    /// As those of [`new`](Self::new).
+    /// As for [`new`](Self::new).
     pub fn on(device: &Device, stream: Arc<CudaStream>, bytes: Option<u64>) -> Result<Self> {
         let context = stream.context().clone();
         context.bind_to_thread()?;
-        // All GPU code is compiled together with a table's kernels; this is the smallest table.
+        // GPU code is always compiled together with the kernels of a table, so create the smallest table.
         let table = BucketTable::new(device, 1, 1)?;
         let module = table.compile("decompose.cu", &source())?;
         let load = |kernel: &Kernel| module.load_function(&format!("decompose_{}", kernel.name()));
@@ -104,7 +104,7 @@ impl<'g> Machine<'g> for Gpu {
     type Buffer = CudaSlice<u8>;
 
     fn allocate(&self, bytes: u64) -> Result<CudaSlice<u8>> {
-        // SAFETY: the initial content does not matter: the buffer is filled or written by kernels before it is read.
+        // SAFETY: the initial content does not matter, because the buffer is filled or written by kernels before it is read.
         Ok(unsafe { self.stream.alloc(bytes.max(8) as usize) }?)
     }
 
@@ -122,20 +122,20 @@ impl<'g> Machine<'g> for Gpu {
 
     fn fill(&self, buffer: &CudaSlice<u8>, bytes: u64, value: u8) -> Result<()> {
         self.bind()?;
-        // SAFETY: the buffer has at least `bytes` bytes; the stream orders this call with kernels.
+        // SAFETY: the buffer has at least `bytes` bytes. The stream orders this call with kernels.
         Ok(unsafe { result::memset_d8_async(self.place(buffer, 0), value, bytes as usize, self.stream.cu_stream()) }?)
     }
 
     fn write(&self, buffer: &CudaSlice<u8>, at: u64, data: &[u8]) -> Result<()> {
         self.bind()?;
-        // SAFETY: the buffer has space for `data` at `at`; `data` stays valid until the stream has been synchronized below.
+        // SAFETY: the buffer has space for `data` at `at`. `data` stays valid until the stream has been synchronized below.
         unsafe { result::memcpy_htod_async(self.place(buffer, at), data, self.stream.cu_stream()) }?;
         Ok(self.stream.synchronize()?)
     }
 
     fn read(&self, buffer: &CudaSlice<u8>, data: &mut [u8]) -> Result<()> {
         self.bind()?;
-        // SAFETY: the buffer has at least as many bytes as `data`; no other code uses `data` until the stream has been
+        // SAFETY: the buffer has at least as many bytes as `data`. No other code uses `data` until the stream has been
         // synchronized below.
         unsafe { result::memcpy_dtoh_async(data, self.place(buffer, 0), self.stream.cu_stream()) }?;
         Ok(self.stream.synchronize()?)
@@ -145,8 +145,8 @@ impl<'g> Machine<'g> for Gpu {
         let mut launch = self.stream.launch_builder(&self.functions[kernel as usize]);
         launch.arg(work);
         // SAFETY: every kernel has one argument, and the caller guarantees that it is valid. All buffers belong to this stream,
-        // which runs one operation after another. The grid of a kernel whose blocks meet is resident as a whole: it has at most
-        // as many blocks per multiprocessor as the driver reports for each of these kernels.
+        // which runs one operation after another. If the blocks of a kernel meet, all blocks of its grid are resident: it has at
+        // most as many blocks per multiprocessor as the driver reports for each of these kernels.
         unsafe { if kernel.meets() { launch.launch_cooperative(self.launch) } else { launch.launch(self.launch) } }?;
         Ok(())
     }

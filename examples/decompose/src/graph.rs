@@ -2,13 +2,13 @@
 
 use anyhow::{Result, ensure};
 
-/// Limit of the number of states: numbers have 32 bits, and one value means none.
+/// Limit of the number of states: numbers have 32 bits, and one value means no state.
 pub const MOST_STATES: u64 = u32::MAX as u64 - 1;
 
-/// Limit of the transitions into one state and of those out of it; they are counted in 32 bits.
+/// Limit of the number of transitions into one state and of those out of one state: they are counted in 32 bits.
 pub const MOST_DEGREE: u64 = u32::MAX as u64 - 1;
 
-/// A graph; state s leads to `targets[offsets[s] .. offsets[s + 1]]`.
+/// A graph. State s leads to the states `targets[offsets[s] .. offsets[s + 1]]`.
 pub struct Graph {
     pub offsets: Vec<u64>,
     pub targets: Vec<u32>,
@@ -30,7 +30,7 @@ impl Graph {
         bytes(self.states(), self.transitions(), self.choices.as_ref().map(|_| self.choice_count()))
     }
 
-    /// A graph with one row for each state.
+    /// Creates a graph with one row for each state.
     ///
     /// # Errors
     ///
@@ -39,21 +39,22 @@ impl Graph {
         Self::checked(Self { offsets, targets, choices: None })
     }
 
-    /// A graph with one row for each choice.
+    /// Creates a graph with one row for each choice.
     ///
     /// # Errors
     ///
-    /// As those of [`new`](Self::new).
+    /// As for [`new`](Self::new).
     pub fn of_choices(of_states: Vec<u64>, offsets: Vec<u64>, targets: Vec<u32>) -> Result<Self> {
         let of_graph = of_states.iter().map(|choice| offsets[*choice as usize]).collect();
         Self::checked(Self { offsets: of_graph, targets, choices: Some(Choices { of_states, offsets }) })
     }
 
-    /// A graph from transitions in any order.
+    /// Creates a graph from transitions in any order.
     pub fn of_transitions(states: u64, sources: &[u32], targets: &[u32]) -> Result<Self> {
         let mut offsets = vec![0; states as usize + 1];
         sources.iter().for_each(|source| offsets[*source as usize + 1] += 1);
-        // offsets[s + 1] is the place of the next transition of state s, and in the end the place behind its last one.
+        // During the loop, `offsets[s + 1]` is the place of the next transition of state s; after the loop, it is the place after
+        // the last one.
         let mut before = 0;
         for offset in &mut offsets {
             before += std::mem::replace(offset, before);
@@ -70,7 +71,7 @@ impl Graph {
     fn checked(self) -> Result<Self> {
         let states = self.states();
         ensure!(states <= MOST_STATES, "the graph has {states} states, but at most {MOST_STATES} are possible");
-        // The limit also applies to transitions into one state.
+        // The limit also applies to the transitions into one state.
         if self.transitions() > MOST_DEGREE {
             let mut into = vec![0u64; states as usize];
             self.targets.iter().for_each(|target| into[*target as usize] += 1);
@@ -102,8 +103,8 @@ impl Graph {
     }
 }
 
-/// Bytes that a graph with these numbers of states, transitions and choices takes in memory. `choices` is `None` if each
-/// transition is a choice. The result is `u64::MAX` if it overflows, because a file may announce any numbers.
+/// Bytes of a graph with these numbers of states, transitions and choices in memory. `choices` is `None` if each transition is a
+/// choice. The result is `u64::MAX` if it overflows, because a file may announce any numbers.
 pub fn bytes(states: u64, transitions: u64, choices: Option<u64>) -> u64 {
     let offsets = |rows: u64| rows.saturating_add(1).saturating_mul(8);
     let of_choices = choices.map_or(0, |choices| offsets(states).saturating_add(offsets(choices)));

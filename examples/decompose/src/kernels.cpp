@@ -1,5 +1,5 @@
 // The kernels as CPU code, in which each block has one thread. Tests also use blocks of several threads, which divide edges
-// between them as those of a GPU do.
+// between them as the threads of a GPU's block do.
 
 #include <condition_variable>
 #include <mutex>
@@ -10,7 +10,7 @@ namespace decompose {
 
 constexpr unsigned most_threads = 8;
 
-// All atomics are relaxed; work.cuh says why.
+// All atomics are relaxed; work.cuh gives the reason.
 template <class T>
 T load(const T* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 template <class T>
@@ -50,8 +50,9 @@ template <class T>
 T add_alike(T* at) { return add(at, T{1}); }
 inline void prefetch(const void*) {}
 
-// Waits until a number has grown. The thread that increases it last calls `rouse`. A thread that has waited for long sleeps,
-// because the machine may have other work. All threads sleep on one condition variable, and check their own number when woken.
+// Waits until a number has reached `value`. The thread whose increase completes it calls `rouse`. A thread that has waited for
+// long sleeps, because the machine may have other work. All threads sleep on the same condition variable and check their own
+// numbers when they wake up.
 inline std::mutex sleeping;
 inline std::condition_variable woken;
 inline void wait_for(const unsigned long long* at, unsigned long long value)
@@ -63,7 +64,7 @@ inline void wait_for(const unsigned long long* at, unsigned long long value)
 }
 inline void rouse()
 {
-    // A thread that has checked the number and does not sleep yet holds the lock.
+    // A thread that has checked the number, but does not sleep yet, holds the lock. So it cannot miss this call.
     std::lock_guard<std::mutex> lock(sleeping);
     woken.notify_all();
 }
@@ -94,8 +95,8 @@ struct Block {
         else wait_for(arrived, all);
         fence();
     }
-    // Sum of the values of the threads before this one; `total` is the sum of all. All threads of the block must call it; it
-    // synchronizes them.
+    // Returns the sum of the values of the threads before this one. `total` gets the sum of all values. All threads of the block
+    // must call this function, which synchronizes them.
     unsigned long long sum_before(unsigned long long value, unsigned long long& total) const;
 };
 

@@ -124,11 +124,11 @@ impl Kernel {
         }
     }
 
-    /// Whether the kernel's blocks meet, so that all must run at the same time.
+    /// Whether the kernel's blocks wait for each other ("meet"), so that all of them must run at the same time.
     pub fn meets(self) -> bool {
         match self {
             Self::Trim | Self::Search | Self::Spread | Self::Propagate | Self::Cascade | Self::FindPath => true,
-            // Blocks meet between the sums of their parts and the sums before each part.
+            // Blocks meet after each block has summed its part, and before it computes the sums within the part.
             Self::Scan => true,
             // Blocks meet before the pieces of heavy states.
             Self::ScatterIn | Self::CountDegrees | Self::RemoveLeaving | Self::CollectMembers | Self::WriteEdges => true,
@@ -163,13 +163,13 @@ pub struct LevelProgress {
 }
 
 impl LevelProgress {
-    /// The level at which the next kernel begins.
+    /// Returns the level at which the next kernel begins.
     pub fn next(&self) -> Level {
         self.levels[(self.step + 1) as usize % 3]
     }
 }
 
-/// Mirrors `decompose::Work` in work.cuh; addresses are in the machine's memory.
+/// Mirrors `decompose::Work` in work.cuh. Addresses are in the machine's memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Work {
@@ -215,19 +215,19 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work with all transitions reversed.
+    /// Returns the work with all transitions reversed.
     pub fn backwards(self) -> Self {
         let Self { offsets, targets, in_offsets, sources, .. } = self;
         Self { offsets: in_offsets, targets: sources, in_offsets: offsets, sources: targets, ..self }
     }
 }
 
-/// A machine for graphs; a graph outlives it.
+/// A machine for graphs. Graphs outlive the machine.
 pub trait Machine<'g> {
     /// Memory of the machine.
     type Buffer;
 
-    /// Allocates `bytes` bytes of undefined content, at least one.
+    /// Allocates `bytes` bytes, at least one. Their content is undefined.
     ///
     /// # Errors
     ///
@@ -241,22 +241,22 @@ pub trait Machine<'g> {
     /// Memory does not suffice.
     fn share(&self, data: &'g [u8]) -> Result<Self::Buffer>;
 
-    /// Bytes of the machine's memory that sharing a graph takes.
+    /// Bytes of the machine's memory that are needed to share a graph.
     fn bytes_to_share(&self, graph: &Graph) -> u64;
 
     /// Address of a buffer for kernels.
     fn address(&self, buffer: &Self::Buffer) -> u64;
 
-    /// Sets the first `bytes` bytes of a buffer.
+    /// Sets the first `bytes` bytes of a buffer to `value`.
     fn fill(&self, buffer: &Self::Buffer, bytes: u64, value: u8) -> Result<()>;
 
     /// Writes `data` to a buffer from byte `at` on.
     fn write(&self, buffer: &Self::Buffer, at: u64, data: &[u8]) -> Result<()>;
 
-    /// Reads the first bytes of a buffer, after all kernels launched before have ended.
+    /// Reads the first bytes of a buffer, after all kernels that were launched before have ended.
     fn read(&self, buffer: &Self::Buffer, data: &mut [u8]) -> Result<()>;
 
-    /// Runs a kernel, after all kernels launched before.
+    /// Runs a kernel, after all kernels that were launched before.
     ///
     /// # Safety
     ///
@@ -264,13 +264,13 @@ pub trait Machine<'g> {
     /// been dropped. Nothing else may use them until the kernel has ended.
     unsafe fn launch(&self, kernel: Kernel, work: &Work) -> Result<()>;
 
-    /// Number of blocks of every kernel.
+    /// Number of blocks with which every kernel runs.
     fn blocks(&self) -> u64;
 
-    /// Most states of a level that one block takes alone.
+    /// Maximum number of states of a level that one block takes alone.
     fn narrow(&self) -> u64;
 
-    /// Most edges of a piece, and of a state that one block takes alone.
+    /// Maximum number of edges of a piece, and of a state that one block takes alone.
     fn piece(&self) -> u64;
 
     /// Memory that can still be allocated.

@@ -30,11 +30,11 @@ use warpset::Device;
 use warpset_decompose::{engine, graph, machine, partition, read};
 use warpset_support::{components as tarjan, memory, npy_writer, output, program, stopping};
 
-/// Number of CPU threads from which `auto` uses them to trim and search. One thread takes about three times as long for that as
-/// Tarjan's algorithm.
+/// Number of CPU threads from which `auto` uses them to trim and search. A single thread takes about three times as long for this
+/// as for Tarjan's algorithm.
 const ENOUGH_THREADS: usize = 8;
 
-/// Remaining states of a larger graph up to which one CPU thread decomposes them.
+/// Number of remaining states of a larger graph up to which one CPU thread decomposes them.
 #[cfg(feature = "cpu")]
 const FEW_LEFT: u64 = 1 << 12;
 
@@ -127,11 +127,11 @@ fn on_gpu(_: &Graph, _: &Device, _: Algorithm, _: &Options, _: Time) -> Result<F
 
 #[cfg(feature = "cpu")]
 fn on_threads(graph: &Graph, algorithm: Algorithm, options: &Options, time: Time) -> Result<Found> {
-    // The graph is in the memory that `--memory` limits.
+    // The graph counts towards the memory that `--memory` limits.
     let bytes = options.memory.map(|most| most.saturating_sub(graph.bytes()));
     let machine = warpset_decompose::cpu::Cpu::new(options.device.threads(), bytes)?;
     let few = if algorithm == Algorithm::Tarjan { u64::MAX } else { FEW };
-    // After the first round, Tarjan's algorithm on one thread is faster for many components.
+    // If there are many components, Tarjan's algorithm on one thread is faster after the first round.
     let most_rounds = if options.algorithm == Algorithm::Auto { 1 } else { MOST_ROUNDS };
     on_machine(graph, &machine, Settings { few, few_left: FEW_LEFT, most_rounds, budget: None }, time)
 }
@@ -160,7 +160,7 @@ fn on_machine<'g, M: Machine<'g>>(graph: &'g Graph, machine: &M, settings: Setti
     Ok(Found { labels, end_labels, rounds, done: engine.done()?, time })
 }
 
-/// Measures Tarjan's algorithm on one thread; returns an error if it finds other components.
+/// Measures the time of Tarjan's algorithm on one thread. Returns an error if it finds other components.
 fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     let began = Instant::now();
     let numbers = tarjan::components(labels.len(), |state| graph.successors(state));
@@ -176,7 +176,7 @@ fn compare(graph: &Graph, labels: &[u32]) -> Result<Duration> {
     )
 }
 
-/// Writes an array with one number for each state.
+/// Writes an array that has one number for each state.
 fn write(output: Output, labels: &[u32]) -> Result<()> {
     output.write(|file| {
         let mut out = BufWriter::with_capacity(1 << 20, file);

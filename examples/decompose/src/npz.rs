@@ -1,6 +1,6 @@
-//! Reads graphs from arrays of NumPy in an `.npz` file: `offsets`, `targets` and, for a decision process, `choices`. Or from a
-//! sparse matrix as `scipy.sparse.save_npz` writes it, in the formats `csr`, `csc` and `coo`: the entry in row i and column j is
-//! an edge from i to j, whatever its value is.
+//! Reads graphs from an `.npz` file. The file has arrays of NumPy: `offsets`, `targets` and, for a decision process, `choices`.
+//! Or it has a sparse matrix as `scipy.sparse.save_npz` writes it, in the format `csr`, `csc` or `coo`: the entry in row i and
+//! column j is an edge from i to j, whatever its value is.
 
 use crate::graph::{self, Graph, MOST_STATES};
 use anyhow::{Context, Result, bail, ensure};
@@ -11,14 +11,15 @@ use warpset_support::numbers::counted;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// Elements read at a time.
+/// Number of elements that are read at a time.
 const PIECE: usize = 1 << 16;
 
 /// Reads the arrays.
 ///
 /// # Errors
 ///
-/// An array is missing, does not have integers, or does not fit the others; or memory does not suffice, with the numbers.
+/// An array is missing, does not consist of integers, or does not fit the others; or memory does not suffice (the error has the
+/// numbers).
 pub fn read(reader: impl Read + Seek, budget: MemoryBudget) -> Result<Graph> {
     let mut archive = ZipArchive::new(reader).context("not a complete .npz file")?;
     let has = |archive: &ZipArchive<_>, name: &str| archive.index_for_name(&format!("{name}.npy")).is_some();
@@ -94,7 +95,7 @@ fn read_scipy(archive: &mut ZipArchive<impl Read + Seek>, budget: MemoryBudget) 
     if format == "csr" {
         return Graph::new(offsets, indices);
     }
-    // The matrix is stored by columns: `indices` are the sources, and the columns the targets.
+    // The matrix is stored by columns: `indices` has the sources, and the columns are the targets.
     let bytes = graph::bytes(states, indices.len() as u64, None).saturating_add(4 * indices.len() as u64);
     budget.without(8 * offsets.len() as u64).ensure("the rows of states", bytes)?;
     let columns = offsets.windows(2).enumerate().flat_map(|(column, ends)| (ends[0]..ends[1]).map(move |_| column as u32));
@@ -105,14 +106,14 @@ fn elements(count: usize) -> String {
     counted(count as u64, "element")
 }
 
-/// Reads a single string of NumPy, of bytes (`|S3`) or of Unicode (`<U3`).
+/// Reads a single string that NumPy wrote as bytes (`|S3`) or as Unicode (`<U3`).
 fn read_text(archive: &mut ZipArchive<impl Read + Seek>, name: &str) -> Result<String> {
     let mut entry = archive.by_name(&format!("{name}.npy"))?;
     let header = Header::read(&mut entry).with_context(|| format!("array `{name}`"))?;
     ensure!(header.shape.is_empty(), "`{name}` has {} dimensions; a single text is needed", header.shape.len());
     let mut bytes = Vec::new();
     entry.take(256).read_to_end(&mut bytes)?;
-    // Unicode has 4 bytes a character; the texts expected here are ASCII.
+    // Unicode has 4 bytes for each character, and the texts expected here are ASCII, so the other bytes are 0.
     Ok(bytes.into_iter().filter(|byte| *byte != 0).map(char::from).collect())
 }
 
@@ -156,7 +157,7 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, budget
     };
     let found = file_bytes.saturating_sub(header.bytes);
     ensure!(count.checked_mul(size) == Some(found), "the shape {} does not fit {found} bytes of data", header.shape_text());
-    // Elements may be larger in memory than in the file.
+    // An element may be larger in memory than in the file.
     budget.ensure(&format!("{count} elements"), count.saturating_mul(size_of::<T>() as u64))?;
     let mut elements = Vec::with_capacity(count as usize);
     let mut piece = vec![0; PIECE * size as usize];
@@ -176,7 +177,7 @@ fn read_elements<T: TryFrom<u64>>(mut reader: impl Read, file_bytes: u64, budget
             })?);
         }
     }
-    // The archive compares checksums at the end of an entry, so read to the end.
+    // The archive compares the checksum when the end of an entry is read, so read to the end.
     reader.read(&mut [0]).context("the data is damaged")?;
     Ok(elements)
 }
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(error(8008), "`offsets` ends with 0, but must end with 1000, the number of elements that it divides");
     }
 
-    /// An archive of arrays, each with its dtype, shape and data.
+    /// Creates an archive of arrays, each given by its name, dtype, shape and data.
     fn archive(arrays: &[(&str, &str, &str, &[u8])]) -> std::io::Cursor<Vec<u8>> {
         let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
         for (name, dtype, shape, data) in arrays {
@@ -225,7 +226,7 @@ mod tests {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// The graph 0 -> 1 -> 2 -> 1, in all formats of SciPy, which writes `shape` with 8 bytes an element.
+    /// The graph 0 -> 1 -> 2 -> 1 in all formats of SciPy. SciPy writes `shape` with 8 bytes for each element.
     #[test]
     fn sparse_matrices_of_scipy_are_graphs() {
         let shape: Vec<u8> = [3u64, 3].iter().flat_map(|size| size.to_le_bytes()).collect();
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn sizes_that_overflow_are_more_than_there_is() {
-        // In memory the arrays would have 2^64 and 2^63 bytes.
+        // In memory, the arrays would have 2^64 and 2^63 bytes.
         let error = elements::<u64>(1 << 61, "<u4", MemoryBudget::free(1 << 40));
         assert!(error.starts_with("2305843009213693952 elements need 16.00 EiB of memory"), "{error}");
         let error = elements::<u64>((1 << 60) - 100, "<u8", MemoryBudget::allowed(1 << 40));

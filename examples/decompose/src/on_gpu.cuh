@@ -25,7 +25,7 @@ DECOMPOSE_FN T bit_and(T* at, T value) { return atomicAnd(at, value); }
 template <class T>
 DECOMPOSE_FN T compare_and_swap(T* at, T expected, T value) { return atomicCAS(at, expected, value); }
 DECOMPOSE_FN void fence() { __threadfence(); }
-// Adds 1 for each active thread of the warp. All must use the same address; one thread adds for all.
+// Adds 1 for each active thread of the warp. All threads must use the same address; one thread adds for all.
 template <class T>
 DECOMPOSE_FN T add_one(T* at)
 {
@@ -34,7 +34,7 @@ DECOMPOSE_FN T add_one(T* at)
     if (lane == first) before = atomicAdd(at, static_cast<T>(__popc(here)));
     return __shfl_sync(here, before, first) + __popc(here & ((1u << lane) - 1));
 }
-// Adds 1 for each active thread of the warp; addresses may differ. One thread adds for all threads with the same address.
+// Adds 1 for each active thread of the warp. Addresses may differ; for each address, one thread adds for all threads that use it.
 template <class T>
 DECOMPOSE_FN T add_alike(T* at)
 {
@@ -46,7 +46,7 @@ DECOMPOSE_FN T add_alike(T* at)
 }
 // Prefetches a word that will be read soon.
 DECOMPOSE_FN void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-// Waits until a number has grown. The thread that increases it last calls `rouse`.
+// Waits until a number has reached `value`. The thread whose increase completes it calls `rouse`.
 DECOMPOSE_FN void wait_for(const unsigned long long* at, unsigned long long value)
 {
     while (load(at) < value) {}
@@ -68,8 +68,8 @@ struct Block {
     DECOMPOSE_FN unsigned long long index() const { return blockIdx.x; }
     DECOMPOSE_FN unsigned long long count() const { return gridDim.x; }
     DECOMPOSE_FN void sync() const { __syncthreads(); }
-    // Sum of the values of the threads before this one; `total` is the sum of all. All threads of the block must call it; it
-    // synchronizes them.
+    // Returns the sum of the values of the threads before this one. `total` gets the sum of all values. All threads of the block
+    // must call this function, which synchronizes them.
     DECOMPOSE_FN unsigned long long sum_before(unsigned long long value, unsigned long long& total) const;
 };
 

@@ -2,7 +2,7 @@
 
 use super::graph::Graph;
 
-/// Label of states that are in no component.
+/// Label of a state that is in no component.
 pub const NONE: u32 = u32::MAX;
 
 /// Histogram of sizes by powers of two: components of two to three states, of four to seven, and so on.
@@ -19,7 +19,7 @@ impl Histogram {
         self.counts[place] += 1;
     }
 
-    /// Smallest size, largest size and count of each non-empty bin.
+    /// The smallest size, the largest size and the count of each bin that is not empty.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let some = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         some.map(|(place, count)| (1 << place, (2 << place) - 1, *count))
@@ -30,15 +30,15 @@ impl Histogram {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Components {
     pub count: u64,
-    /// Components of one state without a transition to itself.
+    /// Number of components of one state without a transition to itself.
     pub trivial: u64,
-    /// Components of one state with a transition to itself.
+    /// Number of components of one state with a transition to itself.
     pub self_loops: u64,
-    /// Components that no transition leaves.
+    /// Number of components that no transition leaves.
     pub bottom: u64,
     pub largest: u32,
     pub sizes: Histogram,
-    /// States without a transition to or from them. Each is a component of its own.
+    /// Number of states without a transition to or from them. Each is a component of its own.
     pub without_edges: u64,
 }
 
@@ -46,17 +46,17 @@ pub struct Components {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndComponents {
     pub count: u64,
-    /// End components of one state.
+    /// Number of end components of one state.
     pub single: u64,
     pub states: u64,
-    /// Choices of these states that stay in their end component.
+    /// Number of choices of these states that stay in their end component.
     pub choices: u64,
     pub largest: u32,
     pub sizes: Histogram,
 }
 
 impl Components {
-    /// Counts components; `labels` has the smallest state of each state's component.
+    /// Counts components. `labels` has the smallest state of each state's component.
     pub fn of(graph: &Graph, labels: &[u32]) -> Self {
         let sizes = sizes(labels);
         let (mut leaves, mut loops) = (vec![false; labels.len()], 0);
@@ -79,7 +79,7 @@ impl Components {
 }
 
 impl EndComponents {
-    /// Counts end components; `labels` has the smallest state of each state's end component.
+    /// Counts end components. `labels` has the smallest state of each state's end component.
     pub fn of(graph: &Graph, labels: &[u32]) -> Self {
         let mut all = Self::default();
         for size in sizes(labels).into_iter().filter(|size| *size > 0) {
@@ -112,14 +112,14 @@ fn without_edges(graph: &Graph) -> u64 {
     have_edges.into_iter().filter(|has_edges| !has_edges).count() as u64
 }
 
-/// Number of states with each label.
+/// By label, the number of states that have it.
 fn sizes(labels: &[u32]) -> Vec<u32> {
     let mut sizes = vec![0; labels.len()];
     labels.iter().filter(|label| **label != NONE).for_each(|label| sizes[*label as usize] += 1);
     sizes
 }
 
-/// The smallest state of each state's component. `numbers` identifies components by any numbers below the number of states.
+/// By state, the smallest state of its component. `numbers` identifies components by any numbers below the number of states.
 pub fn smallest_states(numbers: Vec<u32>) -> Vec<u32> {
     let mut smallest = vec![NONE; numbers.len()];
     for (state, number) in numbers.iter().enumerate() {
@@ -129,8 +129,8 @@ pub fn smallest_states(numbers: Vec<u32>) -> Vec<u32> {
     numbers.into_iter().map(|number| smallest[number as usize]).collect()
 }
 
-/// End components of a graph in which every transition is a choice of its own. A transition that stays in its component is never
-/// removed, so the end components are the components with a transition inside.
+/// Finds the end components of a graph in which every transition is a choice of its own. A transition that stays in its component
+/// is never removed, so the end components are the components with a transition inside.
 pub fn without_choices(graph: &Graph, labels: &[u32]) -> Vec<u32> {
     let mut has_inside = vec![false; labels.len()];
     for (state, label) in labels.iter().enumerate() {

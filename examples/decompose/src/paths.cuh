@@ -51,8 +51,8 @@ DECOMPOSE_FN void mark_components(const Work& w, Block& block)
 
 // ---- shortest paths
 
-// Works as `take_levels`, but strictly in the order of levels: no block keeps the states that it finds, and the pieces put off in
-// a level are taken before the next level begins.
+// Works as `take_levels`, but strictly level by level: no block keeps the states that it finds, and the pieces that were put off
+// in a level are taken before the next level begins.
 template <class Block, class Visit, class Body>
 DECOMPOSE_FN void take_levels_in_order(const Work& w, Block& block, Visit visit, Body body)
 {
@@ -61,7 +61,7 @@ DECOMPOSE_FN void take_levels_in_order(const Work& w, Block& block, Visit visit,
     const u64 most_levels = load(&w.progress->level[step % 3].done) + w.most_levels;
     while (true) {
         block.sync();  // all threads have read the previous level in shared memory
-        // No block changes these two before all blocks have met again.
+        // No block changes the fields `count` and `done` of this level before all blocks have met again.
         const Level level = read_level(w, block, step);
         if (level.count == 0 || level.done >= most_levels) break;
         // All blocks have read the previous level.
@@ -80,9 +80,9 @@ DECOMPOSE_FN void take_levels_in_order(const Work& w, Block& block, Visit visit,
     }
 }
 
-// Searches by levels from the state in the queue, within its component, until it reaches a target if `bit` is set, or else the
-// first state itself. The state found becomes the pivot, which must be all ones before. `first` has the predecessor of each state
-// that was reached, and must be `none` before.
+// Searches level by level from the state in the queue, within its component. If `bit` is set, the goal is any target, else the
+// first state itself. The state found becomes the pivot, which must be all ones before. `first` gets the predecessor of each
+// state that was reached, and must be `none` before.
 template <class Block>
 DECOMPOSE_FN void find_path(const Work& w, Block& block)
 {
@@ -91,7 +91,7 @@ DECOMPOSE_FN void find_path(const Work& w, Block& block)
         const u32 target = w.targets[edge];
         if (w.label[target] != w.label[source] || load(w.first + target) != none) return;
         if (compare_and_swap(w.first + target, none, source) != none) return;
-        // Any state of this level is equally near.
+        // All goals in this level are equally near, so any of them may win.
         if (w.bit ? (w.kinds[target] & is_target) != 0 : target == w.from) store(&w.progress->pivot, u64{target});
         else append_for_all(w, block.next, target);
     };
@@ -99,7 +99,7 @@ DECOMPOSE_FN void find_path(const Work& w, Block& block)
     take_levels_in_order(w, block, visit, reach);
 }
 
-// Writes the path to `second`, from its end and without its first state; `live` gets the number of states written.
+// Writes the path to `second`, backwards from its end, without its first state. `live` gets the number of states written.
 template <class Block>
 DECOMPOSE_FN void follow_path(const Work& w, Block& block)
 {

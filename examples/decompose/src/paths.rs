@@ -7,22 +7,23 @@ use anyhow::{Context, Result, ensure};
 use bytemuck::bytes_of;
 use std::mem::{offset_of, size_of};
 
-/// Bit in `kinds` of a target state: `is_target` in paths.cuh.
+/// Bit in `kinds` that marks a target state: `is_target` in paths.cuh.
 pub const TARGET: u32 = 1;
 
-/// Bits in `kinds`, at the label of a component that has a target and a transition: `has_target` and `has_inner`.
+/// Bits in `kinds` that mark a component with a target and a transition, at the state that is its label: `has_target` and
+/// `has_inner`.
 pub const HAS_CYCLE: u32 = 2 + 4;
 
 /// A graph with kinds of states, decomposed into components.
 pub struct Paths<'m, 'g, M: Machine<'g>> {
     engine: Decomposer<'m, 'g, M>,
     work: Work,
-    /// Kinds of states; kernels read them through the address in `work`.
+    /// Kinds of states. Kernels read them through the address in `work`.
     #[cfg_attr(not(test), expect(dead_code, reason = "kernels read it"))]
     kinds: M::Buffer,
 }
 
-/// The end of a path.
+/// The state at which a path ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Any target state.
@@ -31,20 +32,20 @@ pub enum Goal {
     Begin,
 }
 
-/// Bytes of the machine's memory that the search takes, without the pairs of transitions and the kinds.
+/// Bytes of the machine's memory that the search takes. Excludes the pairs of transitions and the kinds.
 ///
-/// `piece` is the machine's.
+/// `piece` is [`Machine::piece`].
 pub fn bytes(states: u64, transitions: u64, piece: u64) -> u64 {
     graph::bytes(states, transitions, None) + bytes_of_work(states, transitions, piece)
 }
 
-/// Whether a graph with these numbers of states and transitions is supported.
+/// Whether the search supports a graph with these numbers of states and transitions.
 pub fn is_possible(states: u64, transitions: u64) -> bool {
     states <= MOST_STATES && transitions <= MOST_DEGREE
 }
 
 impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
-    /// Finds the components of a graph, and which of them have a target and a transition.
+    /// Finds the components of a graph, and which components have a target and a transition.
     ///
     /// `pairs` has the transitions in any order, 8 bytes each: the source state in the lower half and the target state in the
     /// upper half. `kinds` has a word for each state.
@@ -107,13 +108,13 @@ impl<'m, 'g, M: Machine<'g>> Paths<'m, 'g, M> {
         self.engine.read_all(&self.kinds, self.work.states)
     }
 
-    /// Finds a shortest path of at least one step within a component. Returns all its states except the first; `None` if no path
-    /// exists.
+    /// Finds a shortest path of at least one step within a component. Returns all its states except the first; `None` if there is
+    /// no such path.
     pub fn shortest(&mut self, from: u32, goal: Goal) -> Result<Option<Vec<u32>>> {
         let work = Work { from: from.into(), bit: (goal == Goal::Target).into(), ..self.work };
         let machine = self.engine.machine;
         machine.fill(&self.engine.buffers.first, 4 * work.states, 0xff)?;
-        // The search begins at the level after step 0, which uses the second queue.
+        // The search begins at the level after step 0, whose queue is the second one.
         self.engine.begin()?;
         let count = offset_of!(LevelProgress, levels) + size_of::<Level>() + offset_of!(Level, count);
         let queue = self.engine.work.queue[1] - self.engine.work.queue[0];

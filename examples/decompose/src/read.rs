@@ -32,7 +32,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Format by the extension of a file's name, before `.gz`.
+    /// Returns the format for the extension of a file's name, before `.gz`.
     fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -59,8 +59,8 @@ pub struct Input {
 ///
 /// # Errors
 ///
-/// The first error of the file, with its name and, for a text, the line. Also if the graph does not fit the memory budget; the
-/// error then has the bytes needed and the bytes available.
+/// The file has an error: the first one is returned, with the file's name and, for a text, the line. Also if the graph does not
+/// fit the memory budget: the error then has the number of bytes needed and the number of bytes available.
 pub fn read(path: &Path, format: Option<Format>, budget: MemoryBudget) -> Result<Input> {
     if path == Path::new("-") {
         let name = "standard input".to_string();
@@ -109,7 +109,7 @@ fn text(name: &str, format: Format, reader: impl Read, budget: MemoryBudget) -> 
     }
 }
 
-/// The decompressed text, or the text itself if it is not compressed.
+/// Returns the decompressed text, or the text itself if it is not compressed.
 fn unpacked<'r>(mut reader: impl Read + 'r) -> Result<Box<dyn Read + 'r>> {
     let mut start = Vec::new();
     reader.by_ref().take(2).read_to_end(&mut start)?;

@@ -15,16 +15,16 @@ use warpset_support::output::Unwritten;
 pub struct Report<'a> {
     pub name: &'a str,
     pub graph: &'a Graph,
-    /// Device and algorithm.
+    /// The device and the algorithm, in words.
     pub device: String,
     pub components: Components,
     pub end_components: EndComponents,
-    /// Decompositions into components, including the first one.
+    /// Number of decompositions into components, including the first one.
     pub rounds: u64,
     pub time: Time,
     /// Times and counters of all decompositions.
     pub done: Done,
-    /// Time of Tarjan's algorithm on one thread, if requested.
+    /// Time of Tarjan's algorithm on one thread, if the user asked for it.
     pub tarjan: Option<Duration>,
     /// Outputs that could not be written.
     pub unwritten: Unwritten,
@@ -34,7 +34,7 @@ pub struct Report<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Time {
     pub read: Duration,
-    /// Time to open the device, compile its kernels, and copy the graph there.
+    /// Time to open the device, compile its kernels, and copy the graph to it.
     pub device: Duration,
     pub components: Duration,
     pub end_components: Duration,
@@ -100,7 +100,7 @@ impl Report<'_> {
         let count = |number: u64| HumanCount(number).to_string();
         let mut text = String::new();
         let mut row = |name: &str, value: String| {
-            // Writing to a text does not fail.
+            // Writing to a string never fails.
             _ = writeln!(text, "{name:<18} {}", escaping::line(&value));
         };
         row("graph", self.name.into());

@@ -1,5 +1,5 @@
-//! Compares components found by the kernels with those of Tarjan's algorithm, and end components with those of a slow but simple
-//! algorithm. Graphs have many shapes; blocks have several threads, as on GPUs, or one.
+//! Compares components that the kernels find with those of Tarjan's algorithm, and end components with those of a slow but simple
+//! algorithm. Graphs have many shapes. Blocks have several threads, as on GPUs, or one thread.
 
 use crate::cpu::Cpu;
 use crate::engine::{Decomposer, MOST_ROUNDS, Settings};
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// Number of states and transitions of a graph of this shape with about `size` states.
+/// Returns the number of states and the transitions of a graph of this shape with about `size` states.
 fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
     let mut edges = Vec::new();
     let mut states = size;
@@ -80,7 +80,7 @@ fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
                 first += length;
             }
         }
-        // Components that do not reach each other: more of them than a round has pivots.
+        // Components that do not reach each other. There are more of them than a round has pivots.
         "islands" => edges.extend((0..size).map(|at| (at, if at % 3 == 2 { at - 2 } else { (at + 1).min(size - 1) }))),
         "clique" => {
             states = size.min(40);
@@ -89,11 +89,11 @@ fn shape(name: &str, size: u64, random: &mut Random) -> (u64, Vec<(u32, u32)>) {
         "loops" => edges.extend((0..size).filter(|at| at % 3 != 0).map(|at| (at, at))),
         _ => {}
     }
-    // Some transitions occur twice.
+    // Repeat some transitions.
     if random.below(3) == 0 {
         edges.extend_from_within(..edges.len() / 2);
     }
-    // Shuffle numbers, so that they do not reflect the structure.
+    // Shuffle the numbers of states, so that they do not reflect the structure.
     let mut names: Vec<u64> = (0..states).collect();
     if random.below(2) == 0 {
         (1..states as usize).for_each(|at| names.swap(at, random.below(at as u64 + 1) as usize));
@@ -125,7 +125,7 @@ fn by_tarjan(graph: &Graph) -> Vec<u32> {
     smallest_states(tarjan::components(graph.states() as usize, |state| graph.successors(state)))
 }
 
-/// End components by their definition: removes choices until no decomposition removes another one.
+/// Finds end components by their definition: removes choices until no decomposition removes any more.
 fn slow_end_components(graph: &Graph) -> Vec<u32> {
     let choices = graph.choices.as_ref().unwrap();
     let states = graph.states() as usize;
@@ -157,7 +157,7 @@ fn machines() -> Vec<Cpu> {
         .into()
 }
 
-/// Settings with which kernels do everything.
+/// Settings with which kernels do all the work.
 const BY_KERNELS: Settings = Settings { few: 0, few_left: 0, most_rounds: MOST_ROUNDS, budget: None };
 
 fn check<'g>(name: &str, machine: &impl Machine<'g>, graph: &'g Graph, settings: Settings) {
@@ -212,7 +212,7 @@ fn every_shape_is_decomposed_by_every_machine() {
     }
 }
 
-/// Has levels with more states than a block keeps for itself, and states with more edges than a piece.
+/// Graphs have levels with more states than a block keeps for itself, and states with more edges than a piece.
 #[test]
 fn every_shape_is_decomposed_where_levels_are_wide() {
     let cpu = Cpu::of_blocks(2, 1, 256, 64).unwrap();
@@ -223,7 +223,7 @@ fn every_shape_is_decomposed_where_levels_are_wide() {
     }
 }
 
-/// Chains and components that fall apart one after another; the number of levels or decompositions grows with their length.
+/// Chains, and components that fall apart one after another. The number of levels or decompositions grows with their length.
 #[test]
 fn long_ways_are_gone_to_their_end() {
     let cpu = Cpu::new(2, None).unwrap();
@@ -233,7 +233,7 @@ fn long_ways_are_gone_to_their_end() {
     check_components(&cpu, &graph(states, &edges), BY_KERNELS);
 }
 
-/// Cycles of two states in one component, which come off one after another; each takes a decomposition.
+/// Cycles of two states in one component, which are separated one after another; each takes a decomposition.
 #[test]
 fn end_components_that_fall_off_take_a_round_each() {
     let count: u32 = sized(24, 10, 10);
@@ -292,7 +292,7 @@ fn what_does_not_fit_is_refused_with_the_numbers() {
     let graph = graph(1000, &[(0, 1)]);
     let error = Decomposer::new(&cpu, &graph, BY_KERNELS).err().unwrap().to_string();
     assert!(error.contains("1000 states, 1 choices and 1 transitions need") && error.contains("1,000 bytes"), "{error}");
-    // The arrays for end components are subject to the limit, too.
+    // The limit includes the arrays for end components.
     let choices = single_choices(&graph);
     let needed = crate::engine::bytes_beside(&choices, cpu.piece());
     let cpu = Cpu::new(1, Some(needed)).unwrap();
@@ -314,7 +314,7 @@ fn texts_are_read() {
     assert_eq!((&graph.offsets[..], &graph.targets[..]), (&[0, 3, 4][..], &[0, 1, 1, 1][..]));
     let choices = graph.choices.as_ref().unwrap();
     assert_eq!((&choices.of_states[..], &choices.offsets[..]), (&[0, 2, 3][..], &[0, 2, 3, 4][..]));
-    // Probability 0 is not a transition; states may have no lines; a chain has no choices.
+    // A line with probability 0 is not a transition. States may have no lines. A chain has no choices.
     let graph = read("4 2 3\n1 0 0 1/3\n1 0 2 0/5\n2 0 2 1").unwrap();
     assert_eq!((graph.states(), graph.transitions(), graph.choice_count()), (4, 2, 2));
     let graph = read("2 3\n0 0 0.5\n0 1 0.5\n1 1 1\n").unwrap();
@@ -355,7 +355,7 @@ fn texts_are_read() {
     assert_eq!(number(b"18446744073709551616"), None);
 }
 
-/// An archive of arrays as NumPy writes them, given by name, type and elements as bytes.
+/// Creates an archive of arrays as NumPy writes them. Each is given by its name, its type and its elements as bytes.
 fn archive(arrays: &[(&str, &str, Vec<u8>)]) -> Cursor<Vec<u8>> {
     use std::io::Write;
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -416,7 +416,7 @@ fn arrays_are_read() {
     assert!(error.contains("not a complete .npz file"), "{error}");
 }
 
-/// Length of a shortest path within a component, by the definition.
+/// Returns the length of a shortest path within a component, by the definition.
 fn slow_path(graph: &Graph, component: &[u32], from: u32, wanted: impl Fn(u32) -> bool) -> Option<usize> {
     let mut reached = vec![false; component.len()];
     let mut level = vec![from];
@@ -442,7 +442,7 @@ fn slow_path(graph: &Graph, component: &[u32], from: u32, wanted: impl Fn(u32) -
     None
 }
 
-/// Checks components and paths of the graph, given as shuffled pairs with some target states.
+/// Checks the components and paths of the graph, which is given as shuffled pairs with some target states.
 fn check_paths<'g>(machine: &impl Machine<'g>, graph: &Graph, settings: Settings, random: &mut Random) {
     let states = graph.states();
     let mut pairs: Vec<u64> = (0..states)
@@ -507,7 +507,7 @@ proptest! {
     }
 }
 
-/// Tests a path longer than the levels of one launch.
+/// Tests a path with more levels than one launch takes.
 #[test]
 fn long_paths_are_found_to_their_end() {
     let cycle = graph(5000, &(0..5000).map(|at| (at, (at + 1) % 5000)).collect::<Vec<_>>());
@@ -546,7 +546,7 @@ fn files_are_told_by_their_names() {
     assert!(error.contains("a directory, not a file"), "{error}");
 }
 
-/// Each text in every encoding and with every line end that is read.
+/// Returns the text in every supported encoding and with every kind of line end.
 fn variants(text: &str) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for (end, name) in [("\n", "LF"), ("\r", "CR"), ("\r\n", "CRLF")] {
@@ -579,7 +579,7 @@ fn texts_have_any_encoding_and_line_end() {
             assert_eq!((&graph.offsets[..], &graph.targets[..]), (offsets, targets), "{file}, {name}");
         }
     }
-    // Lines are counted, whatever their ends.
+    // Lines are counted whatever kind of line end they have.
     for (name, bytes) in variants("0 1\n\n1 x\n") {
         let path = folder.path().join("b.edges");
         std::fs::write(&path, &bytes).unwrap();
@@ -619,7 +619,7 @@ fn nvrtc_takes_the_kernels() {
     }
 }
 
-/// Tests all shapes on a GPU, if one exists.
+/// Tests all shapes on a GPU if there is one.
 #[cfg(feature = "cuda")]
 #[test]
 fn every_shape_is_decomposed_by_a_gpu() {

@@ -18,7 +18,8 @@ use warpset_support::numbers::counted;
 ///
 /// # Errors
 ///
-/// The first error, with the file's name and the line; or memory does not suffice, with the numbers.
+/// The text has an error (the first one is returned, with the file's name and the line), or memory does not suffice (the error
+/// has the numbers).
 pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph> {
     let mut rows: Option<Rows> = None;
     let lines = for_each(name, reader, |line, _| {
@@ -38,7 +39,7 @@ pub fn read(name: &str, reader: impl Read, budget: MemoryBudget) -> Result<Graph
     rows.finish().map_err(|error| anyhow!("{name}:{}: {error:#}", lines + 1))
 }
 
-/// First lines of Storm's explicit format.
+/// Possible first lines of Storm's explicit format.
 const STORM: [&[u8]; 5] = [b"mdp", b"dtmc", b"ctmc", b"ma", b"pomdp"];
 
 #[derive(Clone, Copy)]
@@ -94,7 +95,7 @@ fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Rows read so far.
 struct Rows {
     header: Header,
-    /// Number of lines, including those with probability 0.
+    /// Number of lines, including lines with probability 0.
     lines: u64,
     /// State and choice of the last line.
     last: Option<(u64, u64)>,
@@ -121,7 +122,7 @@ impl Rows {
         let is_positive = is_positive(probability).with_context(|| {
             format!("`{}` found, but a probability was expected: a number like 0.5 or 1/2", excerpt(probability))
         })?;
-        // An action, which is one word, may follow.
+        // An action may follow, which is one word.
         _ = parts.next();
         if let Some(more) = parts.next() {
             bail!("`{}` found after the action, but the line should end there", excerpt(more));

@@ -1,18 +1,18 @@
 // Data and work distribution of all kernels that find strongly connected components and maximal end components with many threads.
-// The kernels are in components.cuh, end_components.cuh and paths.cuh, their list in kernels.cuh. This source is compiled for
-// GPUs (kernels.cu) and for CPU threads (kernels.cpp). The order of kernels is in engine.rs, end_components.rs and paths.rs.
-// `Work` and `LevelProgress` are mirrored in machine.rs.
+// The kernels are in components.cuh, end_components.cuh and paths.cuh, and kernels.cuh lists them. This source is compiled for
+// GPUs (kernels.cu) and for CPU threads (kernels.cpp). engine.rs, end_components.rs and paths.rs launch the kernels in the right
+// order. machine.rs mirrors `Work` and `LevelProgress`.
 //
-// Graphs are compressed sparse rows: the edges of state s are targets[offsets[s] .. offsets[s + 1]], and the edges into it come
-// from sources[in_offsets[s] .. in_offsets[s + 1]].
+// Graphs are compressed sparse rows: the edges of state s are targets[offsets[s] .. offsets[s + 1]], and the edges into state s
+// come from sources[in_offsets[s] .. in_offsets[s + 1]].
 //
-// A state is live while label[s] is `none`. Two live states may share a component while their regions are equal; edges between
-// different regions are ignored. A component that was found sets labels; regions follow when states are looked at next. Facts
-// that exclude a common component split regions.
+// A state is live while label[s] is `none`. Two live states may share a component as long as their regions are equal; edges
+// between different regions are ignored. A kernel that finds a component sets the labels of its states; their regions are changed
+// when a kernel next visits them. Facts that exclude a common component split regions.
 //
-// All atomics are relaxed and have the scope of the whole GPU. They order nothing. Order comes from the boundaries of kernels,
-// from the levels of a kernel, between which all blocks meet, and from the fences of `take_mark` and `set_mark`, which are
-// justified there. Within a block, its threads meet.
+// All atomics are relaxed and have the scope of the whole GPU. They order nothing. Three things order accesses: the boundaries of
+// kernels; the levels of a kernel, between which all blocks meet; and the fences of `take_mark` and `set_mark`, which are
+// justified at these functions. Within a block, its threads synchronize.
 
 namespace decompose {
 
@@ -21,7 +21,7 @@ using u64 = unsigned long long;
 
 constexpr u32 none = ~0u;
 
-// The work of a level.
+// A level: the states and pieces that are visited together.
 struct Level {
     u64 count;   // states in its queue
     u64 pieces;  // pieces of the edges of heavy states
@@ -29,8 +29,8 @@ struct Level {
     u64 unused;
 };
 
-// There are three levels: one is taken, one is filled meanwhile, and one is cleared to be filled next. Therefore blocks need to
-// meet only once per level, and each plans the level on its own.
+// There are three levels: blocks take one, fill the second, and clear the third, which is filled next. Therefore blocks need to
+// meet only once per level, and each block plans the level on its own.
 struct LevelProgress {
     Level level[3];   // level number n is level[n % 3], its queue is queue[n % 2]
     u64 step;         // the number of the last level taken, by any kernel; states are appended to the next one
@@ -85,14 +85,15 @@ struct Work {
     u64 from;          // first state of a path
 };
 
-// Most states that a block keeps for itself.
+// Maximum number of states that a block keeps for itself.
 constexpr u32 local_capacity = 1024;
 
-// Most levels of kept states that a block takes before all blocks meet: if other blocks may have work, and if none has.
+// Maximum number of levels of kept states that a block takes before all blocks meet: if other blocks may have work, and if none
+// has work.
 constexpr u64 local_levels = 16, local_levels_alone = 256;
 
-// Shared memory of a block: prefix sums of its threads' edge counts and the states they belong to; the level; and the states that
-// the block keeps.
+// Shared memory of a block: prefix sums of its threads' edge counts, and the states with these edges; the level; and the states
+// that the block keeps.
 struct Shared {
     u64 sums[most_threads];
     u64 begin[most_threads];
@@ -114,11 +115,11 @@ DECOMPOSE_FN const u64* offsets_of(const Work& w, Way way)
     return way == out ? w.offsets : way == in ? w.in_offsets : w.choice_offsets;
 }
 
-// A piece of a heavy state's edges: the state, the number of the piece, and the direction. Blocks divide pieces between them at
-// the next level.
+// Encodes a piece of a heavy state's edges: the state, the number of the piece, and the direction. At the next level, blocks
+// divide the pieces between them.
 DECOMPOSE_FN u64 piece_of(u32 state, u64 number, Way way) { return u64{way} << 62 | number << 32 | state; }
 
-// Puts off the edges of a state if it is heavy. Returns the number of its edges that are not put off.
+// Puts off the edges of a state if it is heavy. Returns the number of its edges that were not put off.
 template <class Block, class Body>
 DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way way, u64 begin, u64 end, Body body)
 {
@@ -129,7 +130,8 @@ DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way 
         if (at + number < w.piece_capacity) {
             store(w.pieces[next % 2] + at + number, piece_of(state, number, way));
         } else {
-            // The arrays have space for the pieces of each state once. A state that comes repeatedly may find none left.
+            // The arrays have space for the pieces of each state once. A state that is visited repeatedly may find no space, so
+            // its edges are visited here.
             const u64 first = begin + number * w.piece, last = first + w.piece < end ? first + w.piece : end;
             for (u64 edge = first; edge < last; ++edge) body(way, state, known, edge);
         }
@@ -137,9 +139,10 @@ DECOMPOSE_FN u64 put_off(const Work& w, Block& block, u32 state, u64 known, Way 
     return 0;
 }
 
-// Visits all edges of the threads' states, one state per thread, in one direction or in `both` (out and in). The threads of the
-// block divide the edges evenly between them. Edges of heavy states are put off. `body(way, state, known, edge)` gets the value
-// `known` that the state's thread passed. All threads of the block must call this; `has` is false for a thread without a state.
+// Visits all edges of the threads' states, one state per thread, in one direction or in both (`both`: out and in). The threads of
+// the block divide the edges evenly between them. Edges of heavy states are put off. `body(way, state, known, edge)` gets the
+// value `known` that the state's thread passed. All threads of the block must call this function; `has` is false for a thread
+// without a state.
 template <bool both, class Block, class Body>
 DECOMPOSE_FN void share_edges(const Work& w, Block& block, bool has, u32 state, u64 known, Way way, Body body)
 {
@@ -203,7 +206,8 @@ DECOMPOSE_FN void take_pieces(const Work& w, Block& block, u64 step, u64 count, 
     }
 }
 
-// Calls `body(has, number)` for all numbers below `count`, in groups of a block's threads; all threads of a group call it.
+// Calls `body(has, number)` for all numbers below `count`. Each call is made by all threads of a block together; `has` is false
+// for a thread without a number.
 template <class Block, class Body>
 DECOMPOSE_FN void for_all_of(Block& block, u64 part, u64 parts, u64 count, u64 tile, Body body)
 {
@@ -234,7 +238,7 @@ DECOMPOSE_FN void meet(const Work& w, Block& block)
     block.sync();
 }
 
-// Reads a level, once per block.
+// Reads a level. One thread per block reads it, for all threads of the block.
 template <class Block>
 DECOMPOSE_FN Level read_level(const Work& w, Block& block, u64 step)
 {
@@ -271,7 +275,7 @@ DECOMPOSE_FN void append_for_all(const Work& w, u64 next, u32 state)
     store(w.queue[next % 2] + add_one(&w.progress->level[next % 3].count), state);
 }
 
-// Keeps a state for this block, if allowed and if space is left, or else appends it to the next level.
+// Keeps a state for this block if that is allowed and space is left. Otherwise appends the state to the next level.
 template <class Block>
 DECOMPOSE_FN void append(const Work& w, Block& block, u32 state)
 {
@@ -285,8 +289,8 @@ DECOMPOSE_FN void append(const Work& w, Block& block, u32 state)
     append_for_all(w, block.next, state);
 }
 
-// Takes the states that the block has kept, and those that it finds then, for at most `most` levels; appends the rest for all
-// blocks. Returns the number of levels taken.
+// Takes the states that the block has kept, and the states that it finds from there, for at most `most` levels. Appends the
+// remaining states to the next level for all blocks. Returns the number of levels taken.
 template <class Block, class Visit>
 DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
 {
@@ -313,10 +317,11 @@ DECOMPOSE_FN u64 take_kept(const Work& w, Block& block, u64 most, Visit visit)
     }
 }
 
-// Takes the states of the queue, and those appended meanwhile, level by level. All threads of a block call `visit(has, state)`;
-// `body(way, state, known, edge)` is called for edges that were put off. The algorithms do not depend on order, so if a level has
-// too little work for all blocks, a block continues with the states that it found itself, and the first block takes narrow levels
-// alone. Therefore a chain costs little per state. `sweep` replaces the visits of a very wide level.
+// Takes the states of the queue and the states that are appended meanwhile, level by level. All threads of a block call
+// `visit(has, state)`. `body(way, state, known, edge)` is called for edges that were put off. The algorithms do not depend on
+// order. So if a level has too little work for all blocks, a block continues with the states that it found itself, and the first
+// block takes narrow levels alone. Therefore a chain costs little per state. For a very wide level, `sweep` is called instead of
+// the visits.
 template <class Block, class Visit, class Body, class Sweep>
 DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body body, Sweep sweep)
 {
@@ -324,10 +329,10 @@ DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body bod
     const bool is_first = block.index() == 0 && block.thread() == 0;
     if (block.thread() == 0) store(&block.shared->found, 0u);
     u64 step = block.next;
-    // The value for the first level is set before the kernel begins.
+    // `done` of the first level was set before the kernel began.
     const u64 most_levels = load(&progress->level[step % 3].done) + w.most_levels;
     while (true) {
-        // No block changes it before all blocks have met again.
+        // No block changes this level before all blocks have met again.
         const Level level = read_level(w, block, step);
         if ((level.count == 0 && level.pieces == 0) || level.done >= most_levels) break;
         // All blocks have read the previous level.
@@ -339,7 +344,7 @@ DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body bod
         } else {
             const bool alone = level.count <= w.narrow && level.pieces == 0;
             const u64 part = block.index(), parts = alone ? 1 : block.count();
-            // A small number of states is spread over all blocks, because edges are divided only between the threads of a block.
+            // Spread a small number of states over all blocks, because edges are divided only between the threads of one block.
             const u64 whole = u64{block.threads()} * Block::tiles, even = (level.count + parts - 1) / parts;
             const u64 tile = even >= whole ? whole : even <= Block::least_tile ? u64{Block::least_tile} : even;
             block.keeps = level.count <= parts * whole;
@@ -353,7 +358,7 @@ DECOMPOSE_FN void take_levels(const Work& w, Block& block, Visit visit, Body bod
         meet(w, block);
         ++step;
     }
-    // States that are left, if any, are in the level after the last one taken.
+    // States that remain, if any, are in the level after the last one that was taken.
     if (is_first) {
         clear_level(w, step + 2);
         store(&progress->step, step - 1);
@@ -364,13 +369,13 @@ struct NoSweep {
     DECOMPOSE_FN void operator()(bool, u64) const {}
 };
 
-// Region of a state whose component was found.
+// Region of a state whose component has been found.
 constexpr u32 assigned = none;
 
 DECOMPOSE_FN bool is_live(const Work& w, u32 state) { return load(w.label + state) == none; }
 
-// The region of a state and the bits of what has reached it are in one word, because both are read for each edge, by far the most
-// frequent access. The region changes only in loops over all states.
+// The region of a state and the bits of the searches that have reached it share a word, because both are read for each edge,
+// which is by far the most frequent access. The region changes only in loops over all states.
 DECOMPOSE_FN u64 known_of(u32 region, u32 word) { return u64{word} << 32 | region; }
 DECOMPOSE_FN u32 region_of(u64 known) { return static_cast<u32>(known); }
 DECOMPOSE_FN u32 word_of(u64 known) { return static_cast<u32>(known >> 32); }

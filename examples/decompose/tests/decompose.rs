@@ -1,5 +1,5 @@
-//! Tests the program `decompose` through its command line. `WARPSET_MDP` names a folder of graphs with known components. Tests
-//! that need the folder or a GPU are listed as skipped if it does not exist.
+//! Tests the program `decompose` through its command line. `WARPSET_MDP` names a folder of graphs with known components. Without
+//! the folder or a GPU, tests that need it are listed as skipped.
 //!
 //! Keeps this promise of `examples/decompose/README.md`:
 //!
@@ -16,7 +16,7 @@ use warpset_testing::trials::{skipped, trial};
 
 const DECOMPOSE: &str = env!("CARGO_BIN_EXE_decompose");
 
-/// Options for the CPU: by kernels, and by Tarjan's algorithm.
+/// Options for the CPU: with kernels, and with Tarjan's algorithm.
 const ON_CPU: [&[&str]; 3] = [
     &["--device", "cpu:2", "--algorithm", "parallel"],
     &["--device", "cpu:2"],
@@ -38,7 +38,7 @@ const ONCE: &[(&str, fn())] = &[
     ("names_cannot_control_a_terminal", names_cannot_control_a_terminal),
 ];
 
-/// A test that runs with the options of a device.
+/// A test, which runs with the options for a device.
 type OfPlace = (&'static str, fn(&[&str]));
 
 const EVERYWHERE: &[OfPlace] = &[("the_shipped_graph_has_its_components", the_shipped_graph_has_its_components)];
@@ -86,7 +86,7 @@ fn decompose(graph: &Path, arguments: &[&str]) -> Output {
     Command::new(DECOMPOSE).arg(graph).args(arguments).output().expect("the program starts")
 }
 
-/// The JSON object of a report.
+/// Returns the report as a JSON object.
 #[track_caller]
 fn json(graph: &Path, arguments: &[&str]) -> Value {
     let output = decompose(graph, &[arguments, &["--json", "--compare"]].concat());
@@ -145,7 +145,7 @@ fn fnv(words: &[u32]) -> String {
     format!("{hash:016x}")
 }
 
-/// Columns of the tables of known values, and their keys in a report.
+/// Columns of the tables of known values, with their keys in a report.
 const COLUMNS: [(&str, &str); 14] = [
     ("states", "states"),
     ("choices", "choices"),
@@ -177,7 +177,8 @@ fn has_row(report: &Value, row: &HashMap<String, String>) {
     has_values(report, &known.collect::<Vec<_>>());
 }
 
-/// Every graph in the folder has the values of its row and the same partition, state by state; so has every generated graph.
+/// Every graph in the folder has the values of its row in the table and, state by state, the same partition. So does every
+/// generated graph.
 fn known_graphs_have_their_components(folder: &Path, place: &[&str]) {
     let outputs = TempDir::new().unwrap();
     let [components, ends] = ["components.npy", "ends.npy"].map(|name| outputs.path().join(name).display().to_string());
@@ -228,7 +229,7 @@ fn names_cannot_control_a_terminal() {
         assert!(!text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{text:?}");
         text
     };
-    // Not every file system has names with such characters.
+    // Some file systems do not allow such characters in names.
     let path = folder.path().join("a\u{1b}[31m\u{7}\u{202e}.edges");
     if std::fs::write(&path, "0 1\n1 0\n").is_ok() {
         let text = is_clean(&decompose(&path, &["--device", "cpu:1"]));
@@ -248,7 +249,7 @@ fn names_cannot_control_a_terminal() {
         is_clean(&output);
     }
     is_clean(&decompose(&folder.path().join("missing\u{1b}.tra"), &[]));
-    // A number out of range is refused where it is parsed.
+    // A number that is out of range is refused when it is parsed.
     let output = decompose(&model("casino.tra"), &["--timeout", "-1"]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && text.contains("'--timeout <TIME>': not a time"), "{text}");
@@ -282,7 +283,7 @@ fn errors_have_their_exit_code_and_numbers() {
         (&wrong, vec![], "wrong.tra:2: state 7 found, but the first line announces 2 states, numbered 0 to 1"),
         (&casino, vec!["--memory", "300"], "transitions need 396 bytes of memory, but --memory leaves 300 bytes"),
         (&casino, vec!["--memory", "600"], "11 states, 15 choices and 19 transitions need"),
-        // The graph counts towards the limit, too.
+        // The graph counts towards the limit.
         (&casino, vec!["--memory", "1259"], "need 864 bytes of memory, but --memory leaves 863 bytes"),
         (&none, vec![], "none.tra cannot be read"),
         (&PathBuf::from("-"), vec![], "standard input needs --format"),
@@ -300,7 +301,7 @@ fn errors_have_their_exit_code_and_numbers() {
     }
 }
 
-/// Sizes in a first line whose bytes overflow 64 bits are refused as too large, like smaller ones.
+/// A first line may announce sizes whose bytes overflow 64 bits. They are refused as too large, as smaller ones are.
 fn announced_sizes_are_bounded_by_memory() {
     let folder = TempDir::new().unwrap();
     for (name, text, part) in [

@@ -249,8 +249,9 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub table: TableChoice,
 
-    /// Keep the parent of each state in an indexed table: 4 bytes a state. The path to a violation is then known at once;
-    /// otherwise the levels before it are explored again. With --table indexed this is automatic if the search checks anything.
+    /// Keep the parent of each state in an indexed table: 4 bytes a state. These tell which states a level has, for the path to
+    /// a violation; otherwise the levels before it are explored again. With --table indexed this is automatic if the search
+    /// checks anything.
     #[arg(long, help_heading = "Table")]
     pub parents: bool,
 

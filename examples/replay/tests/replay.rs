@@ -63,7 +63,7 @@ fn only_object(output: &Output) -> Value {
     object
 }
 
-/// Returns the sentence on stderr of a run that fails.
+/// Returns the sentence on stderr of a run that fails with exit code 2.
 #[track_caller]
 fn refused(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     ended(2, arguments)
@@ -89,7 +89,7 @@ impl Files {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("replay-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // Removes files of an earlier process with this number that was killed.
+        // Removes files that a killed process with the same process number has left.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).expect("there is a folder for temporary files");
         Self(path)
@@ -159,8 +159,8 @@ fn some_vectors(count: u32, width: usize) -> (Vec<u32>, usize) {
     (words, distinct)
 }
 
-/// The vectors of `some_vectors`, with words that differ from every reference to a node: references of few nodes have no 1 in the
-/// highest bit. Every fifth pair is (0, 0).
+/// Returns the vectors of `some_vectors`, with words that differ from every reference to a node: references to few nodes have 0
+/// in the highest bit. Pairs whose first word is a multiple of 5 become (0, 0).
 fn some_vectors_unlike_references(count: u32, width: usize) -> Vec<u32> {
     let (mut words, _) = some_vectors(count, width);
     words.iter_mut().for_each(|word| *word |= 1 << 31);
@@ -169,8 +169,8 @@ fn some_vectors_unlike_references(count: u32, width: usize) -> Vec<u32> {
     words
 }
 
-/// Number of nodes in the trees of vectors, counted by a set of pairs. A half is a word or the number of a node, and the set
-/// distinguishes the two.
+/// Number of nodes in the trees of vectors, counted by a set of pairs. Each half of a pair is a word or the number of a node, and
+/// the set distinguishes words from numbers.
 fn nodes_of(words: &[u32], width: usize) -> u64 {
     #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     enum Half {
@@ -247,7 +247,7 @@ fn files_of_any_width_are_replayed_and_verified() {
         let array = npy_of(&words, width);
         let stored = zip_of(&[("arr_0.npy", &array)], CompressionMethod::Stored);
         let deflated = zip_of(&[("arr_0.npy", &array)], CompressionMethod::Deflated);
-        // How a file is read does not depend on the table.
+        // How a file is read does not depend on the table, so one table is enough for `.npz` files.
         let one = &TABLES[..1];
         for (name, content, tables) in
             [("a.npy", &array, &TABLES[..]), ("stored.npz", &stored, one), ("deflated.npz", &deflated, one)]
@@ -332,7 +332,7 @@ fn trees_are_made_by_every_strategy() {
     assert!(String::from_utf8_lossy(&sentence.stderr).contains("`2_np_sm` names no strategy"), "{sentence:?}");
 }
 
-/// One short trace; the loop over files and names in docs/build_strategies.md takes all of them by every strategy.
+/// Replays one short trace. The loop over files and names in docs/build_strategies.md replays all traces by every strategy.
 #[test]
 fn recorded_state_vectors_have_their_distinct_count_by_every_strategy() {
     let Some(folder) = std::env::var_os("WARPSET_TRACES") else {
@@ -526,7 +526,7 @@ fn memory_and_time_have_limits() {
     assert!(output.status.code() == Some(3) && error.starts_with("stopped after --timeout 0.2 s"), "{output:?}");
 }
 
-/// Memory that the system refuses is an error that names the bytes, as is memory that is known to be missing.
+/// If the system refuses memory, the error names the bytes, as it does if memory is known to be missing.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_is_not_granted_is_reported() {
@@ -534,7 +534,7 @@ fn memory_that_is_not_granted_is_reported() {
         [(400_000, "--count 2^24"), (300_000, "--count 2^20 --width 16 --verify"), (400_000, "--capacity 2^24")]
     {
         let script = format!("ulimit -v {limit} && exec \"$0\" --device cpu:2 --json {arguments}");
-        // Stacks of threads count, too.
+        // The limit includes the stacks of threads.
         let output = Command::new("sh").args(["-c", &script]).arg(executable()).env("RAYON_NUM_THREADS", "2").output().unwrap();
         let error = only_object(&output)["error"].as_str().unwrap().to_string();
         assert!(output.status.code() == Some(2) && error.contains("need"), "{arguments}: {output:?}");
@@ -548,7 +548,7 @@ fn interruption_is_an_error() {
     let mut command = Command::new(executable());
     command.args(["--device", "cpu:2", "--json", "--count", "2^20", "--repeat", "1000000", "--timeout", "30m"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The program handles Ctrl-C itself from the moment when it starts a thread.
+    // The program handles Ctrl-C itself once it has started its thread `stopping`.
     let threads = format!("/proc/{}/task", child.id());
     let listens = || {
         let mut all = std::fs::read_dir(&threads).into_iter().flatten().flatten();
@@ -744,13 +744,13 @@ fn recorded_state_vectors_have_their_distinct_counts() {
             let report = json_on(device, [path.as_os_str(), "--verify".as_ref(), "--table".as_ref(), table.as_ref()]);
             assert_consistent(&report, vectors, distinct, width);
             assert_eq!(report["verified"], true);
-            // Pairs of words and pairs of references may be equal by chance, and then share a node: a few of them, depending on
+            // A pair of words may equal a pair of references by chance, and then both share a node. Few pairs do, depending on
             // the seed.
             let (found, nodes) = (report["nodes"].as_u64().unwrap(), if table == "tree" { nodes } else { 0 });
             assert!(found <= nodes && found + 10 >= nodes, "{found} instead of {nodes} nodes: {report}");
         }
     };
-    // The program reads a trace and compares it with a set by one thread.
+    // Each run reads a trace and compares it with a set by one thread, so all traces run at once.
     std::thread::scope(|scope| traces.into_iter().for_each(|trace| drop(scope.spawn(move || check(trace)))));
 }
 

@@ -100,7 +100,7 @@ fn first_line(line: &[u8], limits: Limits) -> Result<Header> {
     Ok(header)
 }
 
-/// Source, label as it is written, and target.
+/// Returns the source, the label as it is written, and the target.
 fn parts(line: &[u8]) -> Option<(u64, &[u8], u64)> {
     let inside = line.strip_prefix(b"(")?.strip_suffix(b")")?;
     let (first, last) = (memchr::memchr(b',', inside)?, memchr::memrchr(b',', inside)?);

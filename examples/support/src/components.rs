@@ -1,7 +1,7 @@
 //! Strongly connected components of a graph in memory, by one thread: Tarjan 1972, without recursion.
 
 /// Numbers the strongly connected components of a graph from 0 on: returns the component of each of `count` nodes. `successors`
-/// lists the successors of a node. A component has a lower number than those it can be reached from.
+/// lists the successors of a node. A component has a lower number than the components from which it can be reached.
 pub fn components<'g>(count: usize, successors: impl Fn(usize) -> &'g [u32]) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     // `order` is the time when a node was found; `low` is the earliest node on the stack that it is known to reach.

@@ -99,7 +99,7 @@ impl DeviceChoice {
     }
 }
 
-/// Parses `0,1`: GPUs, each once.
+/// Parses a list of GPUs such as `0,1`, each named once.
 fn parse_list(list: &str) -> Result<DeviceChoice, String> {
     let ordinals = list.split(',').map(parse_number).collect::<Result<Vec<_>, _>>()?;
     match ordinals.iter().enumerate().find(|(at, ordinal)| ordinals[..*at].contains(ordinal)) {

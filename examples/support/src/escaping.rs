@@ -1,4 +1,4 @@
-//! Texts of files in outputs: one function for each kind of output. JSON has its own escapes.
+//! Escapes texts of files for outputs: one function for each kind of output. JSON has its own escapes.
 //!
 //! A name in a file may hold any character. Control characters would change the colours or the title of a terminal, a line end
 //! would forge a line of a report, and overrides of the writing direction would show letters in another order. Each of these
@@ -30,32 +30,32 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A text as a part of a line: for terminals, reports and text files. Escaping twice is the same as escaping once.
+/// Escapes a text as a part of a line: for terminals, reports and text files. Escaping twice is the same as escaping once.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_unprintable)
 }
 
-/// A text of several lines, for messages that have line ends and tabs of their own.
+/// Escapes a text of several lines, for messages that have line ends and tabs of their own.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_unprintable(character) && !matches!(character, '\n' | '\t'))
 }
 
-/// A text as one word of a line, without blanks.
+/// Escapes a text as one word of a line, without blanks.
 pub fn word(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_unprintable(character) || character.is_whitespace())
 }
 
-/// A text between the tags of XML, or between the quotes of an attribute.
+/// Escapes a text between the tags of XML, or between the quotes of an attribute.
 pub fn xml(text: &str) -> String {
     line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A text between quotes, in which a backslash begins an escape: in the HOA format.
+/// Quotes a text for a format in which a backslash begins an escape, as HOA.
 pub fn quoted(text: &str) -> String {
     format!("\"{}\"", line(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Lines of text as a quoted string of Graphviz, which breaks them where they end.
+/// Quotes lines of text for Graphviz, which breaks the string where the lines end.
 pub fn dot(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|part| line(part).replace('\\', "\\\\").replace('"', "\\\"")).collect();
     format!("\"{}\"", lines.join("\\n"))

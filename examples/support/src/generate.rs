@@ -17,8 +17,8 @@ pub enum Generate {
 }
 
 impl Generate {
-    /// The kind that the command line asks for: `--generate KIND` or `--generate=KIND`, and nothing else. Other command lines,
-    /// wrong ones included, are the parser's.
+    /// Returns the kind that the command line asks for: it must be `--generate KIND` or `--generate=KIND` and nothing else.
+    /// `None` for other command lines, wrong ones included, which the parser handles.
     pub fn asked(arguments: &[OsString]) -> Option<Self> {
         let kind = match arguments {
             [_, option, kind] if option == "--generate" => kind.to_str()?,

@@ -45,7 +45,7 @@ pub fn on_all<I: Send, T: Send>(items: impl IntoIterator<Item = I>, each: impl F
     })
 }
 
-/// Returns all results, or the error of the rank that failed in preference to those of notified ranks.
+/// Returns all results, or an error: that of a rank that failed by itself rather than that of a rank that was notified.
 pub fn first_error<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     let is_told = |error: &anyhow::Error| {
         let told = error.downcast_ref().is_some_and(|error| matches!(error, Error::Rank { .. } | Error::Connection { .. }));

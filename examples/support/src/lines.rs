@@ -16,9 +16,9 @@ pub struct Lines<R> {
     name: String,
     reader: TextReader<R>,
     buffer: Vec<u8>,
-    /// Place of the next line.
+    /// Place in `buffer` where the next line begins.
     begin: usize,
-    /// Place up to which the next line has no end.
+    /// Place in `buffer` before which the next line does not end.
     searched: usize,
     filled: usize,
     has_ended: bool,
@@ -33,7 +33,7 @@ impl<R: Read> Lines<R> {
         Self { name, reader, buffer, begin: 0, searched: 0, filled: 0, has_ended: false, count: 0 }
     }
 
-    /// The next line without its end, and its number (from 1 on); `None` at the end of the text.
+    /// Returns the next line without its end, and its number (from 1 on); `None` at the end of the text.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
-    /// The text behind the line that was read last.
+    /// Returns the text behind the line that was read last.
     pub fn rest(self) -> impl Read {
         let Self { reader, mut buffer, begin, filled, .. } = self;
         buffer.truncate(filled);
@@ -102,7 +102,7 @@ pub fn for_each(name: &str, reader: impl Read, mut take: impl FnMut(&[u8], u64) 
 /// Adds the file's name and the line to an error.
 pub fn placed(name: &str, line: u64, error: Error) -> Error {
     let why = format!("{name}:{line}: {error:#}");
-    // An exit code is kept.
+    // An `Ended` keeps its exit code.
     match error.downcast_ref() {
         Some(&Ended { code, .. }) => Ended { code, why }.into(),
         None => Error::msg(why),

@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryBudget {
     pub bytes: u64,
-    /// `--memory` sets the limit; otherwise it is the free memory.
+    /// Whether `--memory` sets the limit; otherwise the free memory is the limit.
     is_asked: bool,
 }
 
@@ -25,12 +25,12 @@ impl MemoryBudget {
         Self { bytes, is_asked: false }
     }
 
-    /// Limit set by `--memory`, or else the free memory here.
+    /// Limit set by `--memory`, or else the free memory of this machine.
     pub fn of(memory: Option<u64>) -> Self {
         memory.map_or_else(|| Self::free(free_memory()), Self::allowed)
     }
 
-    /// Limits the room to that of `--memory`.
+    /// Lowers the limit to that of `--memory`, if that is less.
     pub fn within(self, memory: Option<u64>) -> Self {
         memory.filter(|bytes| *bytes < self.bytes).map_or(self, Self::allowed)
     }
@@ -40,7 +40,7 @@ impl MemoryBudget {
         Self { bytes: self.bytes.saturating_sub(taken), ..self }
     }
 
-    /// Returns an error with the numbers if `bytes` exceeds the room: either the limit was reached, or the machine has no more.
+    /// Returns an error with the numbers if `bytes` exceeds the budget: either the limit was reached, or the machine has no more.
     pub fn ensure(self, what: &str, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
@@ -54,7 +54,7 @@ impl MemoryBudget {
     }
 }
 
-/// Bytes of memory that this process may still use; `u64::MAX` if unknown.
+/// Bytes of memory that this process may still use; `i64::MAX` if unknown.
 pub fn free_memory() -> u64 {
     if !sysinfo::IS_SUPPORTED_SYSTEM {
         return i64::MAX as u64;
@@ -73,7 +73,8 @@ fn free_addresses() -> Option<u64> {
     unused_addresses(&read("limits")?, &read("statm")?)
 }
 
-/// Computes them from the texts of `/proc/self/limits` and `/proc/self/statm`, for pages of 4096 bytes or more.
+/// Computes the result of [`free_addresses`] from the texts of `/proc/self/limits` and `/proc/self/statm`, for pages of 4096
+/// bytes or more.
 fn unused_addresses(limits: &str, statm: &str) -> Option<u64> {
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;

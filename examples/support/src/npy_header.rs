@@ -1,8 +1,8 @@
 //! The header of a `.npy` file (NumPy's `numpy.lib.format`): a magic, a version, the length of the dictionary, and a Python
 //! dictionary that describes the data.
 //!
-//! The header is parsed here, step by step, because files may be of unknown origin: none of its numbers may overflow, or be
-//! allocated before it was compared with the size of its file. (npyz 0.9 multiplies the shape unchecked.)
+//! This module parses the header step by step, because files may be of unknown origin: no number in the header may overflow, or
+//! determine an allocation before it was compared with the size of the file. (npyz 0.9 multiplies the shape unchecked.)
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read};

@@ -3,7 +3,7 @@
 use crate::npy_header::{Header, MAGIC, string};
 use anyhow::{Context, Result, bail, ensure};
 
-/// Removes the header from the data. Returns it, with the number of bytes of a row.
+/// Removes the header from the data. Returns the header and the number of bytes of a row.
 pub fn split_header(data: &mut Vec<u8>) -> Result<(Header, usize)> {
     ensure!(data.starts_with(MAGIC), "not a .npy file");
     let header = Header::read(&mut &data[..])?;

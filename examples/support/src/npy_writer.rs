@@ -1,7 +1,7 @@
-//! Beginnings of NumPy files.
+//! Headers of NumPy files.
 
-/// The start of a `.npy` file of version 1.0, padded so that the array begins at a multiple of 64 bytes. `shape` is a Python
-/// tuple.
+/// Returns the header of a `.npy` file of version 1.0, padded so that the array begins at a multiple of 64 bytes. `shape` is a
+/// Python tuple.
 pub fn npy_header(of: &str, shape: &str) -> Vec<u8> {
     const FIXED: usize = 10; // the magic, the version, the length of the text
     let text = format!("{{'descr': '{of}', 'fortran_order': False, 'shape': {shape}, }}");

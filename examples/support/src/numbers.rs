@@ -3,7 +3,7 @@
 use indicatif::HumanCount;
 use std::time::Duration;
 
-/// Most ranks in one process.
+/// Maximum number of ranks in one process.
 const MOST_RANKS: u64 = 256;
 
 /// Longest accepted time: 136 years.
@@ -25,7 +25,7 @@ pub fn parse_number(text: &str) -> Result<f64, String> {
     scaled().ok_or_else(|| "not a number like 1000, 1_000, 1k, 1.5M, 2G or 2^20".into())
 }
 
-/// A number with its noun: `1 state`, `2,000 states`, `2 launches`. `one` is the singular of a regular noun.
+/// Returns a number with its noun: `1 state`, `2,000 states`, `2 launches`. `one` is the singular of a regular noun.
 pub fn counted(number: u64, one: &str) -> String {
     let plural = if one.ends_with(['s', 'x', 'h']) { "es" } else { "s" };
     format!("{} {one}{}", HumanCount(number), if number == 1 { "" } else { plural })

@@ -63,7 +63,7 @@ pub fn has_colors() -> bool {
     can_redraw() && wants_colors()
 }
 
-/// Whether standard output is a terminal on which text may be in colour, as [`has_colors`] says it of standard error.
+/// Whether standard output is a terminal on which text may be in colour. [`has_colors`] says the same of standard error.
 pub fn prints_colors() -> bool {
     std::io::stdout().is_terminal() && knows_more_than_text() && wants_colors()
 }
@@ -99,13 +99,13 @@ pub fn run<O>(
         Ok(options) => options,
         Err(error) => return wrong_command_line(&error, json).into(),
     };
-    // Panics are bugs, and are reported on standard error at this point; but a reader of the JSON object still waits for one.
+    // A panic is a bug, and is already reported on standard error. A reader of the JSON object still waits for an object.
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| program(&options)));
     let ended = ended.unwrap_or_else(|_| Err(Error::msg("the program panicked: please report this as a bug")));
     ended.unwrap_or_else(|error| fail(&error, &render(&error), json)).into()
 }
 
-/// The command line with numbers that may begin with a minus sign: that such a number is out of range is said where it is parsed.
+/// Lets numbers on the command line begin with a minus sign. If such a number is out of range, the code that parses it says this.
 pub fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_args(|argument| {
         let is_value =

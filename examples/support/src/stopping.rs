@@ -1,9 +1,9 @@
 //! Early ends of a program: Ctrl-C (SIGINT), SIGTERM, and the time limit.
 //!
-//! In phases without a partial result, a thread waits for these and ends the program with an error. In phases with one, the
-//! program polls [`asked`], and ends in its own way: what it has found by then is evaluated and reported within a grace period
-//! ([`grace_ended`]). A second signal ends the program at once, unless it comes within [`SAME_REQUEST`] of the first: the shell,
-//! `timeout` and batch systems may send one request to a process and to its group.
+//! In phases without a partial result, a thread waits for one of these and ends the program with an error. In phases with a
+//! partial result, the program polls [`asked`], and ends by itself: it evaluates and reports what it has found by then, within a
+//! grace period ([`grace_ended`]). A second signal ends the program at once, unless it comes within [`SAME_REQUEST`] of the
+//! first: the shell, `timeout` and batch systems may send the signal of one request both to a process and to its group.
 
 use crate::exit;
 use crate::program::{self, Ended, Printer};
@@ -19,10 +19,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Signals within this time of the first one belong to the same request.
 pub const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// Time for evaluating what was found after a signal: batch systems kill a process 10 to 30 seconds after SIGTERM.
+/// Time after a signal for evaluating what was found: batch systems kill a process 10 to 30 seconds after SIGTERM.
 const GRACE_OF_SIGNAL: Duration = Duration::from_secs(5);
 
-/// Shortest and longest time for evaluating what was found after the time limit. Between them it is as long as the limit.
+/// Shortest and longest time, after the time limit, for evaluating what was found. Between these bounds it is as long as the
+/// limit.
 const GRACE_OF_TIME: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// Reason to stop.
@@ -39,7 +40,7 @@ struct Watched {
     most: Option<Duration>,
     /// Milliseconds from the start to the first signal, plus one; zero if there was none.
     signalled: AtomicU64,
-    /// The program polls; the thread does nothing.
+    /// Set when the program begins to poll; the thread then ends.
     has_stopped: AtomicBool,
 }
 
@@ -133,7 +134,7 @@ pub fn asked() -> Option<Stop> {
     WATCHED.get()?.stop().map(|(stop, _)| stop)
 }
 
-/// Reason to end the evaluation of what was found, too: a stop, once its grace period has passed.
+/// Reason to end also the evaluation of what was found: a stop whose grace period has passed.
 pub fn grace_ended() -> Option<Stop> {
     let (stop, since) = WATCHED.get()?.stop()?;
     (since >= stop.grace()).then_some(stop)

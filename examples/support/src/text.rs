@@ -3,7 +3,7 @@
 //! A byte-order mark selects UTF-8 or UTF-16; text without one is UTF-8. XML without a mark may declare its encoding, and UTF-16
 //! is recognised by the zeros in its first characters. A line ends with LF, CR or CRLF.
 //!
-//! Bytes that are invalid in the encoding are passed on as invalid UTF-8: those of UTF-8 as they are, each invalid piece of
+//! Bytes that are invalid in the encoding are passed on as invalid UTF-8: invalid bytes of UTF-8 unchanged, each invalid piece of
 //! another encoding as the byte 0xFF. So `std::str::from_utf8` finds them, whatever the encoding is.
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 16;
 /// Longest XML declaration that is looked for, in bytes.
 const MOST_DECLARATION: usize = 1 << 12;
 
-/// Byte-order marks. Those of UTF-32, which is not read, come before the mark of UTF-16 that one begins with.
+/// Byte-order marks. The marks of UTF-32, which is not read, come first, because one of them begins with a mark of UTF-16.
 const MARKS: [(&[u8], Option<&Encoding>); 5] = [
     (b"\xef\xbb\xbf", Some(UTF_8)),
     (b"\xff\xfe\0\0", None),
@@ -118,7 +118,7 @@ impl<R: Read> TextReader<R> {
         Ok(count > 0)
     }
 
-    /// Reads the text as it is.
+    /// Reads bytes of the text, without decoding them.
     fn read_bytes(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.begin.is_empty() {
             return self.reader.read(buffer);
@@ -144,7 +144,7 @@ impl<R: Read> Read for TextReader<R> {
                     count?
                 }
             };
-            // Nothing is left of an LF behind a CR.
+            // An LF behind a CR leaves no byte. Then read on, because 0 would mean the end.
             match unify_line_ends(&mut buffer[..count], &mut self.is_after_cr) {
                 0 if count > 0 => {}
                 left => return Ok(left),
@@ -180,7 +180,7 @@ impl Decoding {
                 self.undecoded = 0..retried(|| read(&mut self.input))?;
                 self.is_last = self.undecoded.is_empty();
             }
-            // The last byte is for what is invalid.
+            // The last byte is for the 0xFF of an invalid piece.
             let (output, last) = self.output.split_at_mut(2 * PIECE - 1);
             let input = &self.input[self.undecoded.clone()];
             let (result, taken, mut count) = self.decoder.decode_to_utf8_without_replacement(input, output, self.is_last);
@@ -206,7 +206,7 @@ fn utf32() -> Error {
     Error::new(ErrorKind::InvalidData, "the text is in UTF-32, which is not supported: convert it to UTF-8")
 }
 
-/// The result of a read that no signal interrupted.
+/// Repeats a read until no signal interrupts it. Returns its result.
 fn retried(mut read: impl FnMut() -> Result<usize>) -> Result<usize> {
     loop {
         match read() {

@@ -14,23 +14,25 @@
 //! # Proof
 //!
 //! All these accesses are read-modify-writes, so they have one total order, the modification order of `puts`, and each reads the
-//! one before it. So if A releases, B acquires, and A comes before B in the order, then A happens before B: the accesses between
-//! them continue A's release sequence. Let L be a lookup call that reads 0.
+//! value that the one before it wrote. So if access A releases, access B acquires, and A comes before B in the order, then A
+//! happens before B: the accesses between them continue A's release sequence. Let L be a lookup call that reads 0.
 //!
-//! 1. Put calls that added 1 before L have subtracted it before L, because the sum is 0. So all that they did, the bits included,
-//!    happens before what L does next (release of their subtraction, acquire of L).
-//! 2. L happens before all that later put calls do after their addition (release of L, acquire of the addition). So no call that
-//!    ended before L began has read anything that a later put call wrote: a read that happens before a write does not return it.
+//! 1. Each put call that added 1 before L has also subtracted 1 before L, because the sum is 0. So everything that it did,
+//!    including setting bits, happens before what L does next (release of the subtraction, acquire of L).
+//! 2. L happens before everything that a later put call does after its addition (release of L, acquire of the addition). So no
+//!    call that ended before L began has read anything that a later put call wrote: a read that happens before a write does not
+//!    return it.
 //!
-//! If L finds a bit of a vector unset, no earlier put call has stored the vector (1), and no call that ended before L began has
-//! learned of a later one that stores it (2). So L may answer Absent, as a set would at the moment when it began. If all bits are
-//! set, L reads slots, as a lookup without a filter does.
+//! If L finds a bit of a vector unset, no earlier put call has stored the vector (step 1), and no call that ended before L began
+//! has learned of a later put call that stores it (step 2). So L may answer Absent, as a set would at the moment when L began. If
+//! all bits are set, L reads slots, as a lookup without a filter does.
 //!
-//! A load instead of the addition of 0 would not do. It might return 0 after a put call P was counted, if nothing orders the two:
-//! another call may have Seen the vector of P by a relaxed load, and have ended before L began. tests/simt/cpp/controls/filter.h
-//! has this version and others; the simulated GPU catches them all.
+//! A plain load instead of the addition of 0 would be wrong: it might return 0 after a put call P was counted, if nothing orders
+//! the two. Another call may have Seen the vector of P by a relaxed load, and have ended before L began.
+//! tests/simt/cpp/controls/filter.h has this version and other wrong ones; the simulated GPU catches them all.
 //!
-//! `clear` has the table alone, and growth fills a table that no other thread has yet.
+//! `clear` and growth need no rule: `clear` has exclusive access to the table, and growth fills a table that no other thread can
+//! use yet.
 
 use super::system_memory::map;
 use crate::Result;
@@ -39,7 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Filter of a bucket table.
 pub(super) struct Filter {
-    /// Owner of the words, through which they are never accessed.
+    /// Keeps the words allocated. No access goes through this field.
     _memory: MmapMut,
     /// Address of the words of 64 bits, which kernels read and change atomically.
     words: u64,
@@ -87,7 +89,7 @@ impl Filter {
         unsafe { std::ptr::write_bytes(self.words as *mut u64, 0, self.count as usize) };
     }
 
-    /// Address and number of its words.
+    /// Returns the address and the number of the filter's 64-bit words.
     pub(super) fn words(&self) -> (*mut u64, u64) {
         (self.words as *mut u64, self.count)
     }
@@ -109,7 +111,7 @@ mod tests {
     use crate::{BucketTable, Device, Request};
     use std::ops::ControlFlow;
 
-    /// A filter that was spoiled shows which lookups use it: these find nothing.
+    /// Lookups that use a spoiled filter find nothing, so results show which lookups used the filter.
     #[test]
     fn lookups_use_it_only_while_no_put_is_under_way() {
         for threads in [1, 2] {
@@ -137,9 +139,9 @@ mod tests {
             };
             let request = Request::new().progress(&mut while_a_put_is_under_way);
             table.find_or_put_many_with(&others, request).unwrap().complete(&table).unwrap();
-            // One of two threads may do all the work, and the one that reports none of it.
+            // With two threads, one may do all the work, so the thread that reports may do none.
             assert!(threads == 2 || lookups > 1);
-            // Some of the lost bits are bits of the other vectors.
+            // Putting `others` has set some of the lost bits again, so a few of the first vectors are found.
             assert!(found() < 100, "the put has ended");
             assert!(table.contains_many(&others).unwrap().iter().all(|found| *found));
             // A panic ends a put, too.

@@ -19,16 +19,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads of this process. Their kernels have ended when a call returns, and get memory of this process where it is.
+/// Threads of this process. When a call returns, its kernels have ended. Kernels access memory of this process in place.
 #[derive(Clone, Copy)]
 pub(crate) struct CpuMachine {
     pub(super) threads: usize,
 }
 
-/// Independent items that a thread takes at a time, and smallest number that justifies a second thread.
+/// Number of independent items that a thread takes at a time. A second thread pays only for more items than this.
 pub(super) const PIECE: usize = 4096;
 
-/// Number of cells for spare rows: more than the threads can have at once.
+/// Number of cells for spare rows: more than the rows that all threads can hold at once.
 const SPARE_CELLS: u32 = 256;
 
 impl CpuMachine {
@@ -42,7 +42,7 @@ impl CpuMachine {
         Arc::new(Self { threads: threads.clamp(1, MAX_THREADS) })
     }
 
-    /// The CPU with a number of threads that a user has named.
+    /// Returns the CPU with the number of threads that a user has requested; if none, one thread per core.
     ///
     /// # Errors
     ///
@@ -154,7 +154,8 @@ impl Machine for CpuMachine {
         Ok(())
     }
 
-    /// In place. A block is small enough to be still in the cache when its checksum is computed.
+    /// Calls `each` with the memory itself, not a copy. A block is so small that it stays in the cache until its checksum is
+    /// computed.
     unsafe fn read_pieces(&self, region: Region, bytes: u64, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let from = region.at(0, bytes) as *const u8;
         if bytes == 0 {
@@ -175,7 +176,8 @@ impl Machine for CpuMachine {
 
     unsafe fn launch(&self, kernel: Kernel, tables: &[(Spec, &View)], items: u64, arguments: &[u64]) -> Result<()> {
         let piece = match kernel {
-            // A megabyte. To start a thread costs as much as to clear it, and threads that share huge pages both provide them.
+            // One megabyte: starting a thread costs as much as clearing a megabyte. Besides, if two threads write to one huge
+            // page, both make the system provide it.
             Kernel::Clear => 1 << 18,
             // Vectors are copied in the order of their slots, by the calling thread.
             Kernel::Export => u64::MAX,
@@ -183,7 +185,7 @@ impl Machine for CpuMachine {
         };
         let tables = tables.iter().filter(|_| kernel.takes_tables());
         let tables: Vec<CpuView> = tables.map(|(spec, view)| CpuView::of(*spec, view)).collect();
-        // SAFETY: the caller guarantees the contract. Shares write to different places, or by atomics.
+        // SAFETY: the caller guarantees the contract. Different shares write to different places, or use atomics.
         unsafe { run(kernel.name(), self.threads, items.div_ceil(piece).max(1), &tables, arguments) };
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Tables in the memory of this process, searched by its threads.
 
-/// Declares entry points of the C++, which end with the version there (cuda/cpu_entries.hpp).
+/// Declares entry points of the C++ code, whose symbols end with the version of the library (cuda/cpu_entries.hpp).
 macro_rules! entries {
     ($($(#[$attribute:meta])* $vis:vis fn $name:ident($($parameter:ident: $kind:ty),* $(,)?) $(-> $result:ty)?;)*) => {
         unsafe extern "C" {

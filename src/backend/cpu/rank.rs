@@ -27,7 +27,7 @@ pub(super) struct CpuRank {
 impl CpuRank {
     pub(super) fn new(machine: CpuMachine) -> Self {
         let mut sizes = [0u64; 3];
-        // SAFETY: there is room for three.
+        // SAFETY: the function writes three numbers, for which `sizes` has space.
         unsafe { warpset_cpu_cluster_abi(sizes.as_mut_ptr()) };
         assert_eq!(sizes, ABI.map(u64::from), "views are the same on both sides");
         Self { machine }
@@ -51,8 +51,8 @@ impl Rank for CpuRank {
         let (view, threads) = (view as usize, self.machine.threads);
         let shares = (threads as u64).min(items.div_ceil(SHARE)).max(1);
         in_pieces(threads, shares, |share| {
-            // SAFETY: the caller guarantees the contract, and the threads end before this returns. The shares write to different
-            // places, or by atomics.
+            // SAFETY: the caller guarantees the contract, and the threads end before this function returns. Different shares
+            // write to different places, or use atomics.
             unsafe { kernel(view as *const c_void, share, shares) };
         });
         Ok(())
@@ -67,7 +67,7 @@ mod tests {
     use crate::layout::view::{BatchView, Counts};
     use crate::{BucketTable, Device};
 
-    /// A put whose message is found to be a wrong one does nothing, on a machine without streams as on a GPU.
+    /// A put does nothing if its message turns out to be wrong. This holds on a machine without streams as well as on a GPU.
     #[test]
     #[cfg_attr(miri, ignore = "the kernels are C++")]
     fn a_search_that_is_refused_does_nothing() {

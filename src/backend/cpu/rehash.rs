@@ -1,4 +1,4 @@
-//! Moves what the slots of one table hold into another one.
+//! Moves the contents of the slots of one table into another one.
 
 use super::kernels::{CpuView, warpset_cpu_find_or_put};
 use super::threads::on_threads;
@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Puts vectors, or keys, of `words` words, and adds to the counts.
+/// Puts `vectors`, which are vectors or keys of `words` words, into `table`, and adds to `counts`.
 ///
 /// # Safety
 ///
-/// `table` is the view of a table of such vectors, whose memory only atomic operations change meanwhile.
+/// `table` is the view of a table for vectors of `words` words. During the call, only atomic operations change its memory.
 pub(super) unsafe fn put_all(table: &CpuView, words: usize, vectors: &[u32], counts: &mut Counts) {
     let batch = BatchView {
         vectors: vectors.as_ptr() as u64,
@@ -21,13 +21,13 @@ pub(super) unsafe fn put_all(table: &CpuView, words: usize, vectors: &[u32], cou
         counts: &raw mut *counts as u64,
         ..BatchView::default()
     };
-    // SAFETY: `vectors` holds that number of vectors, and the batch asks for counts only. The caller guarantees the table.
+    // SAFETY: `vectors` holds that number of vectors, and the batch asks for counts only. The caller guarantees the rest.
     unsafe { warpset_cpu_find_or_put(table, &batch) };
 }
 
-/// Puts what a range of slots holds, vectors or keys of `words` words, into another table. `export` copies those of some slots,
-/// and returns their number. `put` puts some, and adds to the counts. Each thread takes a piece of the range at a time, whose
-/// vectors are in its cache when it puts them.
+/// Puts the contents of a range of slots, which are vectors or keys of `words` words, into another table. `export` copies the
+/// vectors of some slots and returns their number. `put` puts vectors and adds to the counts. Each thread takes one piece of the
+/// range at a time, so that the piece's vectors are in its cache when it puts them.
 pub(super) fn rehash(
     threads: usize,
     slots: Range<u64>,
@@ -60,7 +60,8 @@ pub(super) fn rehash(
     on_threads(threads.min(count.div_ceil(piece) as usize), work, work);
     let (sum, failed) = (sum.into_inner(), failed.into_inner());
     match failed.unwrap_or_else(PoisonError::into_inner) {
-        // Another thread may have succeeded where this one ran out of memory. Then nothing is lost for the caller.
+        // Other threads may have done all the work although one had no memory. The error is returned nevertheless; the caller
+        // keeps its old table.
         Some(error) => Err(error),
         None => Ok(sum.unwrap_or_else(PoisonError::into_inner)),
     }

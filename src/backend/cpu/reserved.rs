@@ -3,7 +3,7 @@
 use crate::{Error, Result, faults};
 use std::{io, ptr};
 
-/// The memory is zero at first. Nothing moves when it grows.
+/// Memory that grows in place: its address never changes. New bytes are zero.
 pub(crate) struct Reserved {
     address: *mut u8,
     reserved: usize,
@@ -16,7 +16,7 @@ unsafe impl Send for Reserved {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Reserved {}
 
-/// Memory comes in pages; those of 4 KiB to 64 KiB divide this.
+/// Sizes are multiples of this number of bytes, which is a multiple of every page size from 4 KiB to 64 KiB.
 const GRAIN: usize = 1 << 16;
 
 fn refused(bytes: usize) -> Error {
@@ -32,14 +32,14 @@ impl Reserved {
         let most = physical.saturating_mul(4).max(bytes).next_multiple_of(GRAIN);
         let reserve = |bytes: usize| {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            // SAFETY: new addresses, which nothing else uses. They have no memory yet: an access is a fault.
+            // SAFETY: maps new addresses, which nothing else uses. They have no memory yet: an access is a fault.
             let address = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
             (address != libc::MAP_FAILED).then_some((address.cast::<u8>(), bytes))
         };
         let least = bytes.next_multiple_of(GRAIN).max(GRAIN);
         let halves = |bytes: usize| (bytes / 2).next_multiple_of(GRAIN);
-        // If addresses are limited (`ulimit -v`), reserves a quarter to a half of the largest available range: other code needs
-        // some, too.
+        // If addresses are limited (`ulimit -v`), reserves a quarter to a half of the largest available range, because other code
+        // needs addresses, too.
         let limited = || {
             let less = std::iter::successors(Some(halves(most)), |bytes| Some(halves(*bytes))).take_while(|less| *less > least);
             let can_be_had = less.into_iter().find(|less| reserve(*less).map(Self::of).is_some());
@@ -50,7 +50,7 @@ impl Reserved {
         Ok(memory)
     }
 
-    /// Takes over a range of addresses that nothing else uses, of `reserved` bytes.
+    /// Takes over `reserved` bytes of addresses, which nothing else uses.
     fn of((address, reserved): (*mut u8, usize)) -> Self {
         Self { address, reserved, bytes: 0 }
     }
@@ -79,7 +79,7 @@ impl Reserved {
         if unsafe { libc::mprotect(start.cast(), new, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             return Err(refused(bytes));
         }
-        // SAFETY: as above. Advice only: rows are read at random.
+        // SAFETY: as above. This is only advice; huge pages help because rows are read at random.
         #[cfg(target_os = "linux")]
         unsafe {
             libc::madvise(start.cast(), new, libc::MADV_HUGEPAGE);
@@ -116,7 +116,7 @@ mod tests {
         memory.grow(1).unwrap();
     }
 
-    /// A process that may have few addresses still has memory that grows, and addresses for others. (This test runs itself as
+    /// Memory grows in place even in a process with few addresses, and leaves addresses for other code. (This test runs itself as
     /// such a process.)
     #[cfg(target_os = "linux")]
     #[test]

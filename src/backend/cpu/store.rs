@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) struct CpuStore {
     pub(super) table: TableMemory,
     pub(super) machine: CpuMachine,
-    /// Bucket tables that were asked for one.
+    /// `None` unless the table is a bucket table that was built with a filter.
     pub(super) filter: Option<Filter>,
 }
 
@@ -33,7 +33,7 @@ impl Deref for CpuStore {
 }
 
 impl CpuStore {
-    /// The store, if it is one of this machine.
+    /// Returns the store if it is a CPU store.
     pub(crate) fn of(store: &dyn Store) -> Option<&Self> {
         (store as &dyn Any).downcast_ref()
     }
@@ -43,13 +43,13 @@ impl CpuStore {
         // Starting a thread costs as much as clearing about a megabyte.
         let bytes = store.slots.bytes + store.nodes.as_ref().map_or(0, |nodes| nodes.bytes);
         let shares = (machine.threads as u64).min(bytes.div_ceil(1 << 20)).max(1);
-        // SAFETY: the view's memory is as large as the geometry of its spec says (`unfilled`), it is zeros, and the shares are
-        // disjoint parts of it, which nothing else uses yet.
+        // SAFETY: the view's memory is zero, and as large as the geometry of its spec says (`unfilled`). The shares are disjoint
+        // parts of the memory, which nothing else uses yet.
         unsafe { run(c"warpset_clear_zeros", machine.threads, shares, &[CpuView::of(store.spec, &store.view)], &[]) };
         Ok(store)
     }
 
-    /// Memory that reads as zeros. The system provides pages when they are written.
+    /// Allocates the table's memory, which reads as zeros. The system provides pages when they are written.
     pub(crate) fn unfilled(parameters: &Parameters<'_>, machine: CpuMachine) -> Result<Self> {
         let table = TableMemory::new(&machine, parameters)?;
         let slots = parameters.spec.slots(&geometry(parameters.spec), parameters.buckets);
@@ -58,14 +58,14 @@ impl CpuStore {
         Ok(Self { table, machine, filter })
     }
 
-    /// Searches for the vectors of a batch in this thread. `upsert`: operands and values of an indexed table that find-or-put
-    /// changes.
+    /// Searches for the vectors of a batch in this thread. `upsert`: the operands, and the values of an indexed table that a
+    /// find-or-put changes.
     ///
     /// # Safety
     ///
-    /// `table` is of this table. The memory that the batch points to is valid for the lengths that its count implies, and no
-    /// other thread writes to it, except for the data that is changed atomically:
-    /// - `new_references` is written at positions that `counts.new_references` gives out once each, fewer than `new_capacity`;
+    /// `table` is a view of this table. The memory that the batch points to is valid for the lengths that its count implies. No
+    /// other thread writes to it, except for data that all threads change atomically:
+    /// - `new_references`, at positions below `new_capacity`: `counts.new_references` gives out each position once;
     /// - `counts`, and the table's memory.
     ///
     /// `upsert` has an operand for each vector, or one for all, and its values have memory for every row.
@@ -80,12 +80,12 @@ impl CpuStore {
         }
     }
 
-    /// Searches for the vectors of a batch by as many threads as pay. `upsert`: as for
-    /// [`search_by_this_thread`](Self::search_by_this_thread), and the bytes of an operand.
+    /// Searches for the vectors of a batch with as many threads as pay. `upsert`: as for
+    /// [`search_by_this_thread`](Self::search_by_this_thread), with the number of bytes of an operand.
     ///
     /// # Safety
     ///
-    /// As for [`search_by_this_thread`](Self::search_by_this_thread), of all threads together.
+    /// As for [`search_by_this_thread`](Self::search_by_this_thread), for all threads together.
     unsafe fn search(
         &self,
         search: SearchMode,
@@ -94,8 +94,8 @@ impl CpuStore {
         progress: &mut BatchProgress<'_>,
     ) {
         let count = whole.count as usize;
-        // A lookup uses the filter only if no put is under way now. A put ends when this function returns: its threads are joined
-        // before.
+        // A lookup uses the filter only if no put is under way now. `_put` ends the put when this function returns, after its
+        // threads have been joined.
         let is_put = search != SearchMode::Find;
         let filter = self.filter.as_ref().filter(|filter| is_put || filter.is_complete());
         let _put = filter.filter(|_| is_put).map(Filter::begin_put);
@@ -106,7 +106,7 @@ impl CpuStore {
             unsafe { Self::search_by_this_thread(search, &table, whole, upsert.map(|(upsert, _)| upsert)) };
             return progress.report(count as u64);
         }
-        // Each thread takes a piece at a time, the first ones first; `report` runs after each piece of the calling thread.
+        // Each thread takes one piece at a time, in ascending order. `report` runs after each piece of the calling thread.
         let (next, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let work = |report: &mut dyn FnMut(u64)| {
             // Relaxed: only the uniqueness of the pieces matters, and that a stop is seen eventually. Results are read after the
@@ -132,7 +132,7 @@ impl CpuStore {
     }
 }
 
-/// The view of a batch for kernels in this process, which add to `counts`.
+/// Returns the view of a batch for kernels in this process. The kernels add to `counts`.
 fn batch_view(batch: &mut HostBatch<'_>, spec: Spec, tag: u64, counts: &mut Counts) -> BatchView {
     fn address<T>(slice: &[T]) -> u64 {
         if slice.is_empty() { 0 } else { slice.as_ptr() as u64 }
@@ -179,14 +179,14 @@ impl Store for CpuStore {
             let grown = self.with_moved_trees(parameters, slots, spare)?;
             return Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)));
         }
-        // A filter has bits for vectors, which only find-or-put sets.
+        // Only find-or-put sets the bits of a filter, so a table with a filter cannot be filled in order.
         if !is_filled_in_order(self.spec) || self.spec != parameters.spec || self.filter.is_some() {
             return Ok(None);
         }
         let larger = Self::unfilled(parameters, self.machine)?;
         let growing = Growing { spec: self.spec, from: &self.view, slots, to: &larger.view };
-        // SAFETY: both are bucket tables of one spec without a filter. Nothing uses the larger one yet, and the caller has this
-        // one alone.
+        // SAFETY: both are bucket tables of one spec without a filter. Nothing uses the larger table yet, and the caller has
+        // exclusive access to this one.
         let counts = unsafe { fill(self.machine.threads, growing)? };
         Ok(Some((Box::new(larger), counts)))
     }
@@ -200,10 +200,11 @@ impl Store for CpuStore {
         let whole = batch_view(batch, self.spec, tag, &mut counts);
         let upsert = batch.upsert.map(|upsert| (upsert.view(upsert.operands.as_ptr() as u64), upsert.kind.bytes()));
         // SAFETY:
-        // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements
-        //   or masks (RawTable checks or sizes them);
-        // - `counts` outlives the search.
-        // - operands of an upsert are as many (`Array::upsert`), and its values have memory for every row.
+        // - `vectors` holds `count` rows of the table's width, and each other input and output given has `count` elements or
+        //   masks (RawTable checks or sizes them);
+        // - `counts` outlives the search;
+        // - an upsert has one operand for each vector, or one for all (`Array::upsert`), and its values have memory for every
+        //   row.
         unsafe { self.search(batch.search, &whole, upsert, progress) };
         Ok(counts)
     }
@@ -240,7 +241,7 @@ mod tests {
     const PAGE: usize = 4096;
     const HUGE_PAGE: usize = 2 << 20;
 
-    /// Addresses of the pages of this memory that the system has provided.
+    /// Addresses of the pages of `memory` that the system has provided.
     fn provided(memory: &Memory) -> Vec<usize> {
         let (address, bytes) = (memory.address as usize, memory.bytes as usize);
         let mut pages = vec![0u8; bytes.div_ceil(PAGE)];
@@ -251,8 +252,8 @@ mod tests {
         numbers.map(|number| address + number * PAGE).collect()
     }
 
-    /// The system's zeros are EMPTY nodes already. Slots have an EMPTY of their own, which is written. Nodes that
-    /// lie in one huge page with slots are provided with them, and are not counted.
+    /// EMPTY nodes are zeros, as the system provides them, so nodes of a new table are not written. EMPTY slots are not zeros, so
+    /// all slots are written. The system provides nodes that share a huge page with slots; they are not counted.
     #[test]
     #[cfg_attr(miri, ignore = "it asks the system")]
     fn nodes_of_a_new_table_take_no_memory() {

@@ -22,7 +22,7 @@ pub(super) fn check_memory(bytes: u64, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the system reports as available; more than any memory has if it reports nothing.
+/// Bytes that the system reports as available. If it reports nothing, a number larger than any memory.
 pub(super) fn free_memory() -> u64 {
     let available = || {
         let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -32,33 +32,33 @@ pub(super) fn free_memory() -> u64 {
     available().map_or(i64::MAX as u64, |kib| kib * 1024)
 }
 
-/// A line of the cache. Messages between ranks begin at lines of this size.
+/// Cache line. Messages between ranks begin at multiples of this size.
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C, align(128))]
 struct Line([u64; 16]);
 
-/// Bytes from which memory is a mapping of its own.
+/// Memory of at least this number of bytes is a mapping of its own.
 const MAPPED: u64 = 4096;
 
-/// Memory of zeros.
+/// Allocates zeroed memory.
 pub(super) fn new_memory(bytes: u64) -> Result<Memory> {
     if bytes >= MAPPED {
         let mut mapped = map(bytes)?;
         return Ok(Memory::new(mapped.as_mut_ptr() as u64, bytes, mapped));
     }
-    // Never accessed through their owner, so all accesses go through the address.
+    // The lines are never accessed through `lines`, only through their address.
     let mut lines = zeroed::<Line>(bytes.div_ceil(size_of::<Line>() as u64) as usize)?;
     Ok(Memory::new(lines.as_mut_ptr() as u64, bytes, lines))
 }
 
-/// A mapping of zeros.
+/// Maps zeroed memory.
 pub(super) fn map(bytes: u64) -> Result<MmapMut> {
     if faults::should_fail() {
         return Err(Error::no_host_memory(bytes, faults::ON_PURPOSE));
     }
     let refused = |error: std::io::Error| Error::no_host_memory(bytes, error.to_string());
     let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
-    // Random accesses to small pages miss the TLB each time. Advice only: without huge pages the table is slower, not
+    // With small pages, each random access misses the TLB. The advice may fail: without huge pages the table is slower, not
     // wrong.
     #[cfg(target_os = "linux")]
     let _ = memory.advise(memmap2::Advice::HugePage);

@@ -4,8 +4,8 @@ use crate::faults;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Runs `own` on this thread, and meanwhile `work` on up to `threads - 1` others, which share the work. If the system refuses to
-/// start a thread, the others do its part.
+/// Runs `own` on this thread, and meanwhile `work` on up to `threads - 1` others. All of them share the work, so if the system
+/// refuses to start a thread, the others do its part.
 pub(super) fn on_threads(threads: usize, work: impl Fn() + Sync, own: impl FnOnce()) {
     if threads <= 1 {
         return own();

@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl CpuStore {
-    /// Makes a table of trees with another number of nodes, which has the vectors in the `slots` slots of this one. Returns the
-    /// counts as well. Returns `None`, and has done nothing, if the lists of nodes would take more than `spare` bytes, or there
-    /// is no memory for them.
+    /// Builds a tree table with another number of nodes that has the vectors of the first `slots` slots of this one. Returns the
+    /// new table and the counts. If the lists of nodes would take more than `spare` bytes, or there is no memory for them,
+    /// returns `None` and leaves this table unchanged.
     pub(super) fn with_moved_trees(&self, parameters: &Parameters<'_>, slots: u64, spare: u64) -> Result<Option<(Self, Counts)>> {
         let mut entries = 0;
         // SAFETY: a view of a table of trees.
@@ -27,16 +27,16 @@ impl CpuStore {
             return Ok(None);
         }
         let larger = Self::new(parameters, self.machine)?;
-        // A table of three words or more has nodes, and so lists that are not empty.
+        // Vectors of three words or more have nodes, so the lists are not empty.
         let Ok(mut lists) = map(list_bytes) else { return Ok(None) };
         let lists_at = lists.as_mut_ptr() as u64;
         let without_nodes = AtomicU64::new(0);
         let export = |slots: Range<u64>, roots: &mut [u32]| {
             assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);
             let mut full = 0;
-            // SAFETY: these are slots of the table, and the buffer has space for the roots of all of them. `lists` has the
-            // entries that were counted, begins with zeros, outlives the threads, and is changed atomically, as is the larger
-            // table.
+            // SAFETY: these are slots of the table, and the buffer has space for the roots of all of them. `lists` has the number
+            // of entries that was counted, is zero at first, and outlives the threads. The kernel changes `lists` and the larger
+            // table atomically.
             unsafe {
                 let mut count = export(CpuView::of_roots(self.spec, &self.view), slots, roots.as_mut_ptr()) as u64;
                 let (from, to) = (CpuView::of(self.spec, &self.view), CpuView::of(parameters.spec, &larger.view));
@@ -47,7 +47,7 @@ impl CpuStore {
             }
         };
         let put = |roots: &[u32], counts: &mut Counts| {
-            // SAFETY: a table of roots. Its slots are changed atomically.
+            // SAFETY: this is the view of a table of roots, whose slots are changed atomically.
             unsafe { put_all(&CpuView::of_roots(parameters.spec, &larger.view), Spec::ROOT_WORDS, roots, counts) };
         };
         let mut counts = rehash(self.machine.threads, 0..slots, Spec::ROOT_WORDS, export, put)?;
@@ -84,8 +84,9 @@ mod tests {
         (0..count).flat_map(of).collect()
     }
 
-    /// Grows a table with vectors to some sizes, one after another. `builder`: with a number of slots and of nodes. Each vector
-    /// is stored once and found, with as many nodes as in a table that had the size from the beginning.
+    /// Grows a table that has `vectors` to each of `sizes` in turn. `builder` takes numbers of slots and of nodes. Checks that
+    /// each vector is stored once and found, and that the table has about as many nodes as one that had the size from the
+    /// beginning.
     fn grows<S: Storage>(threads: usize, builder: impl Fn(u64, u64) -> TableBuilder<Words, S>, vectors: &[u32], sizes: &[Size]) {
         let device = Device::cpu_with_threads(threads);
         let table = builder(sizes[0].slots, sizes[0].nodes).build(&device).unwrap();
@@ -99,7 +100,8 @@ mod tests {
             assert!(matches!(table.get_many(&[stale]), Err(Error::StaleReferences { .. })));
             let large = builder(to.slots, to.nodes).build(&device).unwrap();
             large.find_or_put_many(vectors).unwrap().complete(&large).unwrap();
-            // A leaf is also an inner node if its words happen to be references. That depends on where nodes are.
+            // A leaf is also an inner node if its words happen to be references. This depends on where nodes are, so the numbers
+            // may differ.
             let (nodes, of_large) = (table.nodes().unwrap(), large.nodes().unwrap());
             assert!(nodes.abs_diff(of_large) <= 1 + nodes / 50, "{width} words, {to:?}: {nodes}, {of_large}");
             let references: Vec<Reference> = table.locate_many(vectors).unwrap().into_iter().flatten().collect();
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(table.iter().count() as u64, count, "no slot holds anything else");
     }
 
-    /// Sizes of a table for some vectors, whose nodes grow alone, with slots, and to fewer than there were.
+    /// Returns sizes of a table for `count` vectors: the first size, nodes alone larger, nodes and slots larger, and fewer nodes.
     fn sizes(width: usize, count: u32) -> [Size; 4] {
         let count = u64::from(count);
         let (slots, nodes) = (count * 5 / 4 + 50, count * (width as u64 - 2) * 5 / 4 + 100);
@@ -159,8 +161,8 @@ mod tests {
         }
     }
 
-    /// The words of vectors that are put last are halves of inner nodes, so that each of these nodes is also a leaf. A leaf keeps
-    /// its halves, which are words, and an inner node gets others.
+    /// The words of the vectors that are put last equal the halves of inner nodes, so that each of these nodes is also a leaf.
+    /// Growth keeps the halves of a leaf, which are words, but replaces those of an inner node, which are references.
     #[test]
     fn leaves_that_equal_inner_nodes_are_kept_apart() {
         fn all_move<S: Storage>(builder: TableBuilder<Words, S>, width: usize) {
@@ -202,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Nodes that are too few are an error with the numbers, and so are slots; the table stays as it was.
+    /// If the new size has too few nodes or slots, growth returns an error with the numbers, and the table stays as it was.
     #[test]
     fn a_table_whose_vectors_find_no_place_stays_as_it_was() {
         for threads in [1, 4] {
@@ -227,7 +229,8 @@ mod tests {
         }
     }
 
-    /// Lists of two kinds of positions, with an entry for each slot of the node table and for (0, 0).
+    /// Growth makes two lists, one for each kind of position. Each list has an entry for each slot of the node table and for (0,
+    /// 0).
     #[test]
     fn lists_take_no_more_than_is_spare() {
         let table = TreeTable::builder(8).capacity(1000).nodes(4000).seed(3).build(&Device::cpu_with_threads(1)).unwrap();

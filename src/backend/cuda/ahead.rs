@@ -1,7 +1,8 @@
-//! Programs that are compiled ahead of use, each by its own thread, while a context is made: no context is needed to compile a
-//! program, or to find it on disk.
+//! Programs that are compiled ahead of use, each by its own thread, while a context is made. Neither compiling a program nor
+//! finding it on disk needs a context.
 //!
-//! A compiled program is kept until the first request for it ([`take`]), from any thread. Jobs are compared as a whole.
+//! A compiled program is kept until the first request for it ([`take`]), from any thread. A request gets a program only if the
+//! whole jobs are equal.
 
 use super::cache::Cache;
 use super::gpu::driver_version;
@@ -11,13 +12,13 @@ use crate::Result;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// A program that is being compiled, or waits.
+/// A program that is being compiled, or that has been compiled and waits for its first request.
 struct Begun {
     /// Number of the [`Jobs`] that started this compilation.
     jobs: u64,
     name: String,
     source: String,
-    /// Stored without its texts.
+    /// The job with empty texts, because `name` and `source` hold its texts.
     job: Job<'static>,
     thread: JoinHandle<Result<Vec<u8>>>,
 }
@@ -28,8 +29,8 @@ fn begun() -> MutexGuard<'static, (u64, Vec<Begun>)> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Programs whose compilation was started ahead of use. Dropping the value waits for those that were not requested. So no
-/// compilation is running when the process ends and unloads its libraries.
+/// Programs whose compilation was started ahead of use. Dropping the value waits for the compilations that were not requested, so
+/// that none is running when the process ends and unloads its libraries.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     number: u64,
@@ -47,7 +48,7 @@ impl Jobs {
         Self { number: begun.0, loading }
     }
 
-    /// Begins to compile a program, or to find it in the cache in use.
+    /// Begins to compile a program, or to find it in the cache.
     pub(crate) fn begin(&mut self, job: &Job<'_>) -> Result<()> {
         ensure_driver()?;
         self.begin_with(job, Cache::in_use(driver_version()?));

@@ -1,16 +1,16 @@
 //! Compiled kernels, kept on disk between processes.
 //!
-//! The key of a kernel (`Job::key`) has the source, the options with the architecture, the versions of NVRTC, of the driver and
-//! of this library. Only the library's own headers are in it as a digest, of 128 bits: 200 KiB in every file would be a waste,
-//! and only the library's authors choose the headers. A source that may depend on another file is always compiled, because the
-//! contents of that file are not in the key.
+//! The key of a kernel (`Job::key`) consists of the source, the options with the architecture, and the versions of NVRTC, of the
+//! driver and of this library. The library's own headers are in the key as a digest of 128 bits: their 200 KiB would be a waste
+//! in every file, and only the library's authors choose them. A source that may depend on another file is always compiled,
+//! because the contents of that file are not in the key.
 
 use crate::Result;
 use crate::host::CodeCache;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Location of compiled kernels between processes: see [`set_kernel_cache`].
+/// Where compiled kernels are kept between processes: see [`set_kernel_cache`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KernelCache {
@@ -27,7 +27,7 @@ pub enum KernelCache {
 
 static CHOICE: Mutex<KernelCache> = Mutex::new(KernelCache::Default);
 
-/// Sets the location of compiled kernels between processes, for all compilations of this process from now on.
+/// Sets where compiled kernels are kept between processes, for all compilations of this process from now on.
 ///
 /// `WARPSET_CACHE=off` in the environment switches the cache off, in spite of this setting.
 ///
@@ -40,10 +40,10 @@ pub fn set_kernel_cache(cache: KernelCache) {
     *CHOICE.lock().unwrap_or_else(PoisonError::into_inner) = cache;
 }
 
-/// Largest size of all files together. Those of one table have some 200 to 600 KB.
+/// Largest total size of all files, in bytes. The files of one table take some 200 to 600 KB.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Kept kernels, for a driver.
+/// Compiled kernels on disk, for one version of the driver.
 pub(crate) struct Cache {
     pub(super) files: CodeCache,
     /// The version of the driver that loads the kernels.
@@ -51,7 +51,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// The cache that is in use, if any.
+    /// Returns the cache in use, or `None` if it is off.
     pub(super) fn in_use(driver: i32) -> Option<Self> {
         let chosen = match CHOICE.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             KernelCache::Off => return None,

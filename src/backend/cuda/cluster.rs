@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct CudaRank {
     machine: CudaMachine,
     streams: [Arc<CudaStream>; ROUNDS + 1],
-    /// By stream: event after the work that another stream must wait for.
+    /// For each stream, the event after the work that another stream must wait for.
     passed: [CudaEvent; ROUNDS + 1],
     kernels: [CudaFunction; KERNELS.len()],
-    /// Pinned memory through which a few numbers come from the GPU: the driver takes longer to copy to other memory.
+    /// Pinned memory that receives a few numbers from the GPU. The driver takes longer to copy to pageable memory.
     few: Mutex<PinnedMemory>,
 }
 
@@ -98,8 +98,8 @@ impl Rank for CudaRank {
     }
 
     fn write_bytes(&self, stream: Stream, memory: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
-        // SAFETY: memory of this GPU. The data is pageable, so it has been copied when the call returns; or it is waited for
-        // (`write_and_wait`).
+        // SAFETY: memory of this GPU. Pageable data has been copied when the call returns. For pinned data, `write_and_wait`
+        // waits.
         unsafe { self.machine.write_async(**memory, offset, data, self.cu_stream(stream)) }
     }
 
@@ -111,8 +111,8 @@ impl Rank for CudaRank {
         }
         let mut few = self.few.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let part = few.part::<u8>(0, data.len());
-        // SAFETY: as above, before another thread can have the lock. If that wait fails, so does every later operation on this
-        // GPU.
+        // SAFETY: memory of this GPU; waited for in the next statement, before another thread can have the lock. If that wait
+        // fails, so does every later operation on this GPU.
         unsafe { self.machine.read_async(**memory, offset, part, self.cu_stream(stream))? };
         self.wait(stream, "copying from the GPU")?;
         data.copy_from_slice(part);
@@ -137,8 +137,8 @@ impl Rank for CudaRank {
         let _current = self.machine.gpu().bind()?;
         let event = self.passed[number(after)].cu_event();
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: event and streams live, and are of this context. The wait is for what was recorded last, just before: later
-        // records of the event do not change it.
+        // SAFETY: event and streams live, and are of this context. The wait is for the record just before: later records of the
+        // event do not change it.
         unsafe {
             result::event::record(event, self.cu_stream(after)).map_err(cuda("ordering rounds"))?;
             result::stream::wait_event(self.cu_stream(stream), event, flags).map_err(cuda("ordering rounds"))
@@ -184,8 +184,8 @@ pub(crate) fn wait_for(stream: &CudaStream) -> Result<()> {
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("waiting for a message"))
 }
 
-/// Gives two GPUs of this process access to each other's memory, once, if they support it: then copies between them do not pass
-/// through the host. Otherwise copies pass through the host, with the same results.
+/// Gives two GPUs of this process access to each other's memory, once, if they support it. Then copies between them do not pass
+/// through the host. Without access, copies pass through the host, with the same results.
 pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
     static KNOWN: Mutex<BTreeSet<[usize; 2]>> = Mutex::new(BTreeSet::new());
     let [a, b] = [one, other].map(CudaStream::context);
@@ -197,21 +197,21 @@ pub(crate) fn enable_peer_access(one: &CudaStream, other: &CudaStream) {
     }
     for (own, peer, stream) in [(a, b, one), (b, a, other)] {
         let (mut can, devices) = (0, (own.cu_device(), peer.cu_device()));
-        // SAFETY: the answer has memory; both devices are there.
+        // SAFETY: the answer has memory, and both devices exist.
         let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, devices.0, devices.1) };
         if asked == sys::CUresult::CUDA_SUCCESS
             && can != 0
             && let Ok(_current) = bind(stream)
         {
-            // SAFETY: both contexts live, and this one is current. An error because access was enabled before does no harm; after
-            // any other error, copies work as before.
+            // SAFETY: both contexts live, and this one is current. If access was enabled before, the call returns an error, which
+            // does no harm. After any other error, copies pass through the host.
             let _ = unsafe { sys::cuCtxEnablePeerAccess(peer.cu_ctx(), 0) };
         }
     }
 }
 
-/// Copies between any two addresses that the driver can reach, and waits for the copy. It runs on a stream of the receiver, or of
-/// the sender if the receiver is the host.
+/// Copies between any two addresses that the driver can reach, and waits for the copy. `stream` is a stream of the receiver, or
+/// of the sender if the receiver is the host.
 ///
 /// # Safety
 ///
@@ -225,7 +225,7 @@ pub(crate) unsafe fn copy_anywhere(from: u64, to: u64, bytes: usize, stream: &Cu
     unsafe { result::stream::synchronize(stream.cu_stream()) }.map_err(cuda("copying between ranks"))
 }
 
-/// Enqueues a copy between the memories of two GPUs, or within one, on the receiver's stream, and records `copied` behind it.
+/// Enqueues a copy between the memories of two GPUs, or within one GPU, on the receiver's stream, and then records `copied`.
 /// After an error no copy is under way.
 ///
 /// # Safety
@@ -240,7 +240,7 @@ pub(crate) unsafe fn enqueue_copy(from: u64, to: u64, bytes: usize, stream: &Cud
         // SAFETY: event and stream live, and are of one context.
         unsafe { result::event::record(copied.cu_event(), stream.cu_stream()) }.map_err(cuda("marking the end of a copy"))
     });
-    // Without the event the end of the copy would be unknown, so wait now. The first error is kept: it says more than an error of
+    // Without the event the end of the copy would be unknown, so wait now. Keep the first error: it says more than an error of
     // waiting.
     recorded.inspect_err(|_| drop(wait_for(stream)))
 }
@@ -259,10 +259,10 @@ pub(crate) fn make_stream_wait(stream: &CudaStream, event: &CudaEvent) -> Result
     unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }.map_err(cuda("ordering ranks"))
 }
 
-/// Waits until an event was passed.
+/// Waits until the work before an event has ended.
 pub(crate) fn wait_for_event(event: &CudaEvent) -> Result<()> {
     undisturbed(event.context(), || event.synchronize()).map_err(cuda("waiting for a copy"))?;
-    // Checked after the wait: memory may be freed after an injected error, too.
+    // An injected error is returned only after the wait, because the caller may free memory after it.
     pass("waiting for a copy")
 }
 

@@ -12,9 +12,9 @@ pub(crate) type SharedStream = std::sync::Arc<cudarc::driver::CudaStream>;
 #[cfg(feature = "cluster")]
 pub(crate) type SharedEvent = std::sync::Arc<cudarc::driver::CudaEvent>;
 
-/// Makes a context current on this thread as long as it lives; then restores the previous one, or none.
+/// Makes a context current on this thread as long as this value lives; then restores the previous context, or none.
 ///
-/// If the context is current already, that is one call of the driver, and three more otherwise. Each takes some 10 ns.
+/// This takes one call of the driver if the context is current already, and four otherwise. Each call takes some 10 ns.
 #[must_use = "the context is current as long as this lives"]
 pub(crate) struct Current {
     /// Context to restore, null for none. `None` if it was already current.
@@ -36,14 +36,14 @@ impl Current {
         if before == context.cu_ctx() {
             return Ok(Self { before: None });
         }
-        // Not by `bind_to_thread`, which fails instead if a drop elsewhere has recorded an error in the context.
-        // SAFETY: the context lives as long as `context`.
+        // Does not use `bind_to_thread`, which fails if a drop elsewhere has recorded an error in the context. SAFETY: the
+        // context lives as long as `context`.
         unsafe { result::ctx::set_current(context.cu_ctx()) }?;
         Ok(Self { before: Some(before) })
     }
 
-    /// Keeps the current context: a context that is made current meanwhile is not current afterwards. The driver must have been
-    /// found.
+    /// Keeps the current context: when the value is dropped, the context that is current now is current again. The driver must
+    /// have been found.
     pub(super) fn keep() -> Self {
         Self { before: Some(current()) }
     }
@@ -54,8 +54,8 @@ impl Drop for Current {
         if let Some(before) = self.before
             && before != current()
         {
-            // SAFETY: a context that was current on this thread, or none. If its owner has destroyed it meanwhile, that is an
-            // error of this call, and nothing changes.
+            // SAFETY: a context that was current on this thread, or none. If its owner has destroyed it meanwhile, the call fails
+            // and changes nothing.
             let _ = unsafe { sys::cuCtxSetCurrent(before) };
         }
     }

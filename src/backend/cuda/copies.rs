@@ -4,9 +4,9 @@ use crate::host::Workers;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
 
-/// Makes all copies, by the threads of `workers`. No copy writes to memory that another one reads or writes.
+/// Makes all copies, with the threads of `workers`. No copy writes to memory that another one reads or writes.
 pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
-    // By pieces: number of the copy, and first byte.
+    // For each piece: its copy, and the position of its first byte there.
     let pieces: Vec<(&Copy<'_>, usize)> = copies
         .iter()
         .flat_map(|copy| (0..copy.from.len()).step_by(Workers::PIECE_BYTES).map(move |first| (copy, first)))
@@ -19,7 +19,7 @@ pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
     });
 }
 
-/// Bytes, and memory of the same size that they are copied to.
+/// Bytes to copy, and memory of the same size that they are copied to.
 pub(super) struct Copy<'a> {
     from: &'a [u8],
     to: *mut u8,

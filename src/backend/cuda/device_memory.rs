@@ -7,7 +7,7 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{DriverError, result, sys};
 use std::sync::Arc;
 
-/// Plain device memory; freed when dropped, after all work of the GPU that was submitted before.
+/// Plain device memory. It is freed when dropped, after all work that was submitted to the GPU before.
 pub(crate) struct DeviceMemory {
     gpu: Arc<Gpu>,
     address: sys::CUdeviceptr,
@@ -47,7 +47,7 @@ impl DeviceMemory {
         assert!(offset + size_of_val(data) <= self.bytes, "a copy to the device stays within its memory");
         pass("copying to the GPU")?;
         let _current = self.gpu.bind()?;
-        // SAFETY: within the allocation (asserted); the source's life is the caller's duty.
+        // SAFETY: within the allocation (asserted). The caller keeps the source alive.
         unsafe { result::memcpy_htod_async(self.address + offset as u64, data, stream) }.map_err(cuda("copying to the GPU"))
     }
 
@@ -65,7 +65,7 @@ impl DeviceMemory {
         assert!(offset + size_of_val(data) <= self.bytes, "a copy from the device stays within its memory");
         pass("copying from the GPU")?;
         let _current = self.gpu.bind()?;
-        // SAFETY: within the allocation (asserted); the target's life is the caller's duty.
+        // SAFETY: within the allocation (asserted). The caller keeps the target alive.
         unsafe { result::memcpy_dtoh_async(data, self.address + offset as u64, stream) }.map_err(cuda("copying from the GPU"))
     }
 
@@ -81,8 +81,8 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned. A failed context reports its error at its next use. (Errors that others have
-        // recorded do not matter.)
+        // Errors in a drop cannot be returned. A failed context reports its error at its next use. (Errors that other code has
+        // recorded in the context do not matter.)
         if let Ok(_current) = self.gpu.bind() {
             // SAFETY: allocated by `new` and freed once. `cuMemFree` waits for work that may use it.
             let _ = unsafe { result::free_sync(self.address) };
@@ -104,7 +104,8 @@ impl PinnedMemory {
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self> {
         pass("allocating pinned memory")?;
         let _current = gpu.bind()?;
-        // SAFETY: the context is current; freed once, by `drop`. No flags: the host reads results from it, so it is cached.
+        // SAFETY: the context is current; freed once, by `drop`. No flags, because the host reads results here, so the memory
+        // must be cached.
         let address = unsafe { result::malloc_host(bytes.max(16), 0) };
         let refused = |error: DriverError| match error.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::no_host_memory(bytes as u64, "the driver has no pinned memory"),
@@ -126,8 +127,8 @@ impl PinnedMemory {
     /// Mutable view of a part of the memory.
     pub(crate) fn part<T: AnyBitPattern + NoUninit>(&mut self, offset: usize, count: usize) -> &mut [T] {
         assert!(offset.is_multiple_of(16) && align_of::<T>() <= 16 && offset + count * size_of::<T>() <= self.bytes);
-        // SAFETY: initialised, within the allocation and aligned (asserted; the driver aligns to pages); any bits are a `T`; the
-        // borrow is exclusive, and the caller keeps copies under way off it.
+        // SAFETY: initialised, within the allocation and aligned (asserted; the driver aligns to pages); any bits are a `T`. The
+        // borrow is exclusive, and the caller makes sure that no copy under way uses the part.
         unsafe { std::slice::from_raw_parts_mut(self.address.add(offset).cast(), count) }
     }
 }

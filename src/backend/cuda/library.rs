@@ -1,7 +1,7 @@
 //! NVIDIA's libraries, which are loaded when they are first used.
 //!
-//! `cudarc` loads them too when it calls them, but panics if they are missing. When asked whether they are present, it loads and
-//! unloads them. NVRTC has 100 MB and more, so that took longer than all other steps of finding kernels on disk.
+//! `cudarc` loads them, too, when it calls them, but panics if they are missing. Its function that checks for their presence
+//! loads and unloads them. NVRTC has 100 MB and more, so this check took longer than all other steps of finding kernels on disk.
 
 use crate::{Error, Result};
 use libloading::Library;
@@ -57,7 +57,8 @@ impl SharedLibrary {
     }
 }
 
-/// File that code was loaded from, with size and time of change. `None` if there is no such file.
+/// Returns the path of the file that the code at `address` was loaded from, with size and modification time. `None` if there is
+/// no such file.
 #[cfg(unix)]
 fn file_of_code_at(address: usize) -> Option<String> {
     use std::os::unix::ffi::OsStrExt;
@@ -67,7 +68,7 @@ fn file_of_code_at(address: usize) -> Option<String> {
     if found == 0 || info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: a text that ends in zero, and stays as long as the file is loaded: longer than this call.
+    // SAFETY: a string that ends in zero, and stays as long as the file is loaded, which is longer than this call.
     let path = std::ffi::OsStr::from_bytes(unsafe { std::ffi::CStr::from_ptr(info.dli_fname) }.to_bytes());
     named(path.as_ref())
 }
@@ -77,7 +78,7 @@ fn file_of_code_at(_: usize) -> Option<String> {
     None
 }
 
-/// Path, size and time of change of a file.
+/// Returns path, size and modification time of a file.
 #[cfg(unix)]
 fn named(path: &std::path::Path) -> Option<String> {
     let file = std::fs::metadata(path).ok()?;
@@ -94,7 +95,7 @@ mod tests {
     fn code_has_its_file() {
         let file = file_of_code_at(libc::dlsym as *const () as usize).expect("the file with that code");
         assert!(file.contains("libc"), "{file}");
-        // Memory of no file.
+        // This memory belongs to no file.
         let own = Box::new(0u8);
         assert_eq!(file_of_code_at(&raw const *own as usize), None);
     }

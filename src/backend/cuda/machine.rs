@@ -20,19 +20,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// One GPU, through one context. Work that is waited for is on the stream of [`Gpu`].
+/// One GPU, through one context. Operations that wait for their work use the stream of [`Gpu`].
 #[derive(Clone)]
 pub(crate) struct CudaMachine {
     pub(super) shared: Arc<GpuState>,
 }
 
-/// Number of cells for spare rows: more than a GPU has lanes at once.
+/// Number of cells for spare rows: more than the lanes that run on a GPU at once.
 const SPARE_CELLS: u32 = 1 << 18;
 
-/// Bytes that are copied at once where memory is filled with values.
+/// Bytes per copy when memory is filled with values of several bytes.
 const FILL_BYTES: usize = 8 << 20;
 
-/// The GPU with this number. The whole process shares it, so that kernels are compiled once.
+/// Returns the GPU with number `ordinal`. The whole process shares it, so that kernels are compiled once.
 fn shared_of(ordinal: usize) -> Result<Arc<GpuState>> {
     static OPEN: OnceLock<Mutex<HashMap<usize, Arc<GpuState>>>> = OnceLock::new();
     let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -45,7 +45,7 @@ fn shared_of(ordinal: usize) -> Result<Arc<GpuState>> {
     }
     let _callers = Current::keep();
     let context = std::thread::scope(|scope| {
-        // Both take a while, and neither needs the other. Their results are checked below.
+        // Loading NVRTC and making a context both take a while, so they run at the same time. Their results are checked below.
         let _ = std::thread::Builder::new().spawn_scoped(scope, nvrtc::ensure_present);
         CudaContext::new(ordinal).map_err(cuda("making a context"))
     });
@@ -55,7 +55,8 @@ fn shared_of(ordinal: usize) -> Result<Arc<GpuState>> {
     Ok(shared)
 }
 
-/// The GPU of a context: the one of `open`, if the context is from there; otherwise a separate one, as long as it is used.
+/// Returns the GPU of a context. If `shared_of` made the context, this is its GPU. Otherwise it is a separate one, which all
+/// users of the context share as long as one of them has it.
 fn shared_of_context(context: Arc<CudaContext>) -> Result<Arc<GpuState>> {
     static OTHERS: Mutex<Vec<Weak<GpuState>>> = Mutex::new(Vec::new());
     let common = shared_of(context.ordinal())?;
@@ -98,12 +99,12 @@ impl CudaMachine {
         self.gpu().wait(&self.gpu().stream, what)
     }
 
-    /// The stream of work that is waited for.
+    /// The stream for operations that wait for their work.
     pub(super) fn stream(&self) -> sys::CUstream {
         self.gpu().stream.cu_stream()
     }
 
-    /// Enqueues a copy of the bytes of a region from `offset` on, on a stream.
+    /// Enqueues on `stream` a copy of bytes of a region, from byte `offset` on, to `to`.
     ///
     /// # Safety
     ///
@@ -116,7 +117,8 @@ impl CudaMachine {
         unsafe { result::memcpy_dtoh_async(to, from, stream) }.map_err(cuda("copying from the GPU"))
     }
 
-    /// Enqueues a copy to the bytes of a region from `offset` on, on a stream. Pageable `from` is copied before the call returns.
+    /// Enqueues on `stream` a copy of `from` to a region, from byte `offset` on. Pageable `from` is copied before the call
+    /// returns.
     ///
     /// # Safety
     ///
@@ -129,7 +131,7 @@ impl CudaMachine {
         unsafe { result::memcpy_htod_async(to, from, stream) }.map_err(cuda("copying to the GPU"))
     }
 
-    /// Enqueues the setting of bytes of a region, on a stream.
+    /// Enqueues on `stream` the setting of bytes of a region to `byte`.
     ///
     /// # Safety
     ///
@@ -145,7 +147,7 @@ impl CudaMachine {
 }
 
 impl Gpu {
-    /// The GPU that a machine is, if it is one.
+    /// Returns the GPU of a machine, if the machine is a GPU.
     pub(crate) fn of(machine: &dyn Machine) -> Option<&Arc<Self>> {
         (machine as &dyn Any).downcast_ref().map(|machine: &CudaMachine| &machine.shared.gpu)
     }
@@ -168,7 +170,7 @@ impl Machine for CudaMachine {
         self.shared.gpu.free_memory()
     }
 
-    /// One size is for all widths.
+    /// The size is the same for all widths.
     fn chunk_bytes(&self, _: usize) -> u32 {
         chunk_bytes(self.shared.gpu.compute_capability())
     }
@@ -204,7 +206,7 @@ impl Machine for CudaMachine {
         Ok(Memory::new(memory.address(), memory.bytes(), memory))
     }
 
-    /// Maps somewhat more than requested, because mapping waits for the driver.
+    /// Grows by at least a quarter if `most` and the free memory allow it, because each mapping waits for the driver.
     fn grow(&self, memory: &mut Memory, least: u64, most: u64) -> Result<()> {
         let step = (memory.bytes / 4 * 5).min(most).max(least);
         memory.grow(|memory: &mut ReservedMemory| {
@@ -242,7 +244,7 @@ impl Machine for CudaMachine {
             unsafe { self.fill_async(region, bytes, *byte, self.stream())? };
             return self.wait("filling memory");
         }
-        // From the host, in pieces.
+        // Copies the values from the host, in pieces.
         let whole = (FILL_BYTES / value.len()).max(1) * value.len();
         let piece: Vec<u8> = value.iter().copied().cycle().take(whole.min((bytes.end - bytes.start) as usize)).collect();
         for first in bytes.clone().step_by(whole) {

@@ -1,5 +1,5 @@
-//! The memory of a table as pieces in pinned memory, for files. While a piece is copied, the one before is written, or the next
-//! one is read.
+//! Copies the memory of a table in pieces to and from pinned memory, for files. While a piece is copied, the previous one is
+//! written to the file, or the next one is read from it.
 
 use super::device_memory::PinnedMemory;
 use super::machine::CudaMachine;
@@ -8,16 +8,16 @@ use crate::backend::Region;
 use crate::layout::part::BLOCK;
 use cudarc::driver::result;
 
-/// Bytes that are copied at once. A copy, and the wait for it, cost some additional 10 µs.
+/// Bytes per copy. Each copy, with the wait for it, costs some 10 µs in addition.
 const PIECE: u64 = 8 * BLOCK as u64;
 
-/// Dropping it waits for the GPU's stream in all cases: copies may use memory that is freed afterwards.
+/// Waits for the GPU's stream when dropped, even after an error, because copies may use memory that is freed next.
 struct SynchronizeOnDrop<'a>(&'a CudaMachine);
 
 impl Drop for SynchronizeOnDrop<'_> {
     fn drop(&mut self) {
         if let Ok(_current) = self.0.gpu().bind() {
-            // SAFETY: the GPU's own stream, which lives as long as it. An error shows again at the next use of the GPU.
+            // SAFETY: the GPU's own stream, which lives as long as the GPU. An error shows again at the next use of the GPU.
             let _ = unsafe { result::stream::synchronize(self.0.stream()) };
         }
     }
@@ -44,12 +44,13 @@ impl CudaMachine {
         let (mut one, mut other) = (pinned()?, pinned()?);
         let _synchronize = SynchronizeOnDrop(self);
         let (mut now, mut next) = (&mut one, &mut other);
-        // SAFETY: waited for before it is read; `_synchronize` waits before it is freed. The caller guarantees the region.
+        // SAFETY: `wait` returns before the buffer is read, and `_synchronize` waits before it is freed. The caller guarantees
+        // the region.
         unsafe { self.read_async(region, 0, now.part(0, longest), self.stream())? };
         for (_, len) in pieces(bytes) {
             self.wait("reading a table")?;
             if let Some((offset, len)) = coming.next() {
-                // SAFETY: as above; its previous content was used in the round before.
+                // SAFETY: as above. `each` used the previous content of this buffer in the round before.
                 unsafe { self.read_async(region, offset, next.part(0, len), self.stream())? };
             }
             each(now.slice(0, len))?;
@@ -74,11 +75,11 @@ impl CudaMachine {
         let (mut now, mut next) = (&mut one, &mut other);
         for (offset, len) in pieces(bytes) {
             let piece = now.part(0, len);
-            // Meanwhile the one before is copied.
+            // Meanwhile the GPU copies the previous piece.
             each(piece)?;
             self.wait("loading a table")?;
-            // SAFETY: written again only after the wait of the next round; `_synchronize` waits before it is freed. The caller
-            // guarantees the region.
+            // SAFETY: the buffer is written again only after the wait of the next round, and `_synchronize` waits before it is
+            // freed. The caller guarantees the region.
             unsafe { self.write_async(region, offset, piece, self.stream())? };
             std::mem::swap(&mut now, &mut next);
         }

@@ -28,7 +28,7 @@ fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
 }
 
 impl ReservedMemory {
-    /// Allocates `bytes` bytes, which can grow up to the GPU's memory. They are not cleared.
+    /// Allocates `bytes` bytes, which can grow up to the size of the GPU's memory. They are not cleared.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         pass("reserving addresses")?;
         let _current = gpu.bind()?;
@@ -110,8 +110,8 @@ impl ReservedMemory {
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        // Errors in a drop cannot be returned. If the wait fails, the context is lost. Unlike `cuMemFree`, unmapping does not
-        // wait for work under way.
+        // Unlike `cuMemFree`, unmapping does not wait for work under way, so wait here. If the wait fails, the context is lost. A
+        // drop cannot return errors.
         let _ = self.gpu.synchronize();
         let Ok(_current) = self.gpu.bind() else { return };
         let mut at = self.address;

@@ -1,9 +1,10 @@
 //! Memory for the rows of an indexed table on a GPU.
 //!
-//! Rows have addresses from the start, but memory only when they are about to be used. Before a batch is enqueued, there is
-//! memory for as many rows as it can take, one for each of its vectors. So no kernel meets a row without memory. An upper bound
-//! of the number of rows is maintained without waiting for the GPU. If that bound needs more memory than is available, or before
-//! a host batch requests any memory, the library waits for the GPU and counts the rows that are really in use.
+//! Rows have addresses from the start, but memory only when they are about to be used. Before a batch is enqueued, the library
+//! provides memory for as many rows as the batch can take, one for each of its vectors. So no kernel uses a row without memory.
+//! An upper bound of the number of rows is maintained without waiting for the GPU. In two cases the library waits for the GPU and
+//! counts the rows that are really in use: when that bound needs more memory than is available, and before a host batch requests
+//! any memory.
 
 use super::store::CudaStore;
 use crate::Result;
@@ -40,8 +41,8 @@ impl CudaStore {
                 self.count_given(&mut words)?;
             }
             let needed = bytes_for(words.bound + count);
-            // Grows in steps of a quarter. But no step is for more rows than can be stored: a table within a limit of memory has
-            // slots for that.
+            // Grows in steps of a quarter, but not beyond one row for each slot, because more vectors cannot be stored. A table
+            // with a memory limit has so few slots that this many rows are within the limit.
             let most = needed.max(bytes_for(view.capacity.saturating_sub(MORE_ROWS)));
             if needed > words.memory.bytes && self.machine.grow(&mut words.memory, needed, most).is_err() {
                 self.count_given(&mut words)?;
@@ -55,11 +56,11 @@ impl CudaStore {
         Ok(Some(RowReservation { rows, count }))
     }
 
-    /// Waits for the GPU, and counts the rows that it has given.
+    /// Waits for the GPU, reads the number of rows that kernels have taken, and sets the bound to that and the reserved rows.
     fn count_given(&self, words: &mut RowWords) -> Result<()> {
         self.gpu().synchronize()?;
         let mut given = [0];
-        // SAFETY: the second counter of the table.
+        // SAFETY: the second of the table's two counters.
         unsafe { self.machine.load(*self.stored, 8, &mut given)? };
         words.bound = given[0] + words.reserved;
         Ok(())

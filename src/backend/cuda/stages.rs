@@ -1,4 +1,4 @@
-//! The buffers of a GPU for host batches, the *stages*: made when a batch needs them, and kept for later ones.
+//! *Stages*: the buffers of a GPU for host batches. They are made when a batch needs them, and kept for later batches.
 
 use super::device_memory::{DeviceMemory, PinnedMemory};
 use super::{Current, Gpu};
@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Largest number of stages of a batch.
 const STAGES: usize = 4;
 
-/// Largest number of stages of all batches on a GPU, not counting the first one of each.
+/// Largest number of stages of all batches on a GPU. If it is reached, a further batch gets a single stage, which is not kept.
 const MOST_STAGES: usize = 3 * STAGES;
 
-/// Vectors per segment: 16 MiB of them, but at most two million, whose results take up to twice as much again.
+/// Vectors per segment: 16 MiB of vectors, but at most two million. Their results take up to 34 MiB in addition (17 bytes for
+/// each vector).
 ///
-/// H200, 2^26 vectors of 2 words, outcomes to a new vector, from a slice and from pinned memory (`cargo bench --bench host`):
-/// segments of 4 MiB 2.3 and 4.6 G/s, of 8 MiB 3.3 and 4.7, of 16 MiB 3.5 and 5.5.
+/// H200, 2^26 vectors of 2 words, outcomes to a new vector (`cargo bench --bench host`); G/s from a slice and from pinned memory:
+/// 2.3 and 4.6 with segments of 4 MiB, 3.3 and 4.7 with 8 MiB, 3.5 and 5.5 with 16 MiB.
 pub(super) fn segment_vectors(width: usize) -> usize {
     ((16 << 20) / (width * 4)).min(2 << 20)
 }
@@ -27,8 +28,8 @@ pub(super) fn segment_vectors(width: usize) -> usize {
 /// Smallest number of vectors of a segment if memory is short.
 const FEWEST_VECTORS: usize = 1 << 10;
 
-/// Size of a stage for at least `bytes` bytes, rounded up so that batches of similar shapes can use it too. Pinned memory takes
-/// the driver 0.4 ms per MiB, so large stages are not rounded up by much.
+/// Size of a stage for at least `bytes` bytes, rounded up so that batches of similar shapes can use it too. The driver needs 0.4
+/// ms to allocate a MiB of pinned memory, so large stages are not rounded up by much.
 fn rounded(bytes: usize) -> usize {
     if bytes < 4 << 20 { bytes.next_power_of_two() } else { bytes.next_multiple_of(4 << 20) }
 }
@@ -57,7 +58,7 @@ impl Stages {
     }
 }
 
-/// The stages of one batch; given back when dropped.
+/// The stages of one batch. Dropping the value gives them back.
 pub(super) struct Taken<'a> {
     gpu: &'a Arc<Gpu>,
     pool: &'a Stages,
@@ -67,8 +68,8 @@ pub(super) struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// Takes stages for a batch of `count` vectors, from earlier batches or new. If memory is short, there are fewer than
-    /// `STAGES`, for segments of fewer vectors than `segment_vectors`.
+    /// Takes stages for a batch of `count` vectors: idle ones, or new ones. If memory is short, takes fewer stages than `STAGES`,
+    /// or stages for segments of fewer vectors than `segment_vectors` says.
     pub(super) fn new(gpu: &'a Arc<Gpu>, pool: &'a Stages, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
         let mut taken = Self { gpu, pool, stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
         loop {
@@ -76,7 +77,7 @@ impl<'a> Taken<'a> {
             let wanted = STAGES.min(count.div_ceil(taken.segment)).max(1);
             match taken.take(wanted, bytes) {
                 Ok(()) => return Ok(taken),
-                // Out of pinned memory, or of the GPU's.
+                // Pinned memory or the GPU's memory is exhausted.
                 Err(Error::OutOfMemory { .. } | Error::Cuda { .. }) if taken.segment > FEWEST_VECTORS => {
                     taken.segment = (taken.segment / 4).max(FEWEST_VECTORS);
                 }
@@ -85,8 +86,8 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Takes up to `wanted` stages of this size. The first is always made, so no batch waits; the others only if there are fewer
-    /// than `MOST_STAGES`.
+    /// Takes up to `wanted` stages of at least `bytes` bytes. If none is idle, makes new ones: the first one always, so that no
+    /// batch waits for another, and more only while fewer than `MOST_STAGES` are taken.
     fn take(&mut self, wanted: usize, bytes: usize) -> Result<()> {
         while self.stages.len() < wanted {
             // Allocating and freeing wait for the driver, so they are not done under the lock.
@@ -171,12 +172,12 @@ impl Parts {
 /// Pinned memory, device memory and a stream for one segment at a time.
 pub(super) struct Stage {
     pub gpu: Arc<Gpu>,
-    /// Dropped by hand, with the GPU's context current only during that.
+    /// Dropped by hand, so that its context is current only while it is dropped.
     pub stream: ManuallyDrop<Arc<CudaStream>>,
     pub pinned: PinnedMemory,
     pub device: DeviceMemory,
     bytes: usize,
-    /// Positions of the vectors that the stream is working on.
+    /// Positions of the vectors that the stream is working on; `None` if the stage is idle.
     pub busy: Option<Range<usize>>,
 }
 
@@ -196,7 +197,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         // A batch that ended in an error may leave copies under way in memory that is freed next. (If the wait fails, too, the
-        // context is lost, and nothing is under way any more.)
+        // context is lost, and no copy is under way any more.)
         let callers = Current::keep();
         if self.busy.is_some()
             && let Ok(_current) = self.gpu.bind()

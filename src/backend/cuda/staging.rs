@@ -1,16 +1,16 @@
-//! Buffers through which a batch from host slices passes: pinned memory, device memory and a stream of their own.
+//! Passes batches from host slices through stages. Each stage has pinned memory, device memory and a stream.
 //!
-//! A batch is cut into segments, and up to [`STAGES`] stages take turns: while the vectors of one are copied to the GPU,
-//! another's kernel runs and a third's results come back. Threads that stay ([`Workers`]) copy the vectors of one segment into
-//! pinned memory, and the results of an earlier one out of it, at the same time. They also take the page faults of results that
-//! the caller has just allocated. Slices that are pinned already are neither copied nor staged: the GPU reads and writes them.
+//! A batch is cut into segments, and up to [`STAGES`] stages take turns: while the vectors of one segment are copied to the GPU,
+//! the kernel of another runs, and the results of a third come back. Permanent threads ([`Workers`]) copy the vectors of one
+//! segment into pinned memory and, at the same time, the results of an earlier segment out of it. These threads also take the
+//! page faults of results that the caller has just allocated. Slices that are pinned already need no copy on the host: the GPU
+//! reads and writes them.
 //!
-//! Stages are kept for later batches of any table on the GPU, at most [`MOST_STAGES`]. If that many are in use, a further batch
+//! At most [`MOST_STAGES`] stages are kept for later batches of any table on the GPU. If that many are in use, a further batch
 //! gets one stage, which is not kept. So no batch waits for another.
 //!
-//! With three threads started for each segment, and results copied by one thread, batches from slices reached 0.45 G/s at 2
-//! words, 0.24 at 8 and 0.12 at 32 on an H200. The threads that stay and copy both ways reach 3.60, 1.35 and 0.38
-//! (benches/host.md).
+//! H200, batches from slices of vectors of 2, 8 and 32 words: 0.45, 0.24 and 0.12 G/s when three threads were started for each
+//! segment and one thread copied results; 3.60, 1.35 and 0.38 G/s with permanent threads that copy both (benches/host.md).
 
 use super::Gpu;
 use super::copies::{Copy, copy_all};
@@ -25,7 +25,7 @@ use crate::{Result, Spec};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Slices of a batch that are in pinned memory. The GPU copies from or to them directly.
+/// For each slice of a batch, whether it is in pinned memory. The GPU copies from or to pinned slices directly.
 #[derive(Clone, Copy)]
 struct Pinned {
     vectors: bool,
@@ -71,7 +71,7 @@ struct Finished {
 }
 
 impl CudaStore {
-    /// Works segment by segment. When this returns, even with an error, nothing uses the batch's memory any more.
+    /// Searches a batch segment by segment. When this returns, even with an error, nothing uses the batch's memory any more.
     pub(super) fn search_in_segments(
         &self,
         tag: u64,
@@ -86,8 +86,8 @@ impl CudaStore {
         let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(self.gpu(), batch));
         let plan = SegmentPlan { store: self, spec, tag, parts, pinned };
         let mut sums = Counts::default();
-        // In each turn, one stage finishes its segment and starts the next one. The oldest comes first: the order of new
-        // references does not matter, but progress should only grow.
+        // In each turn, one stage finishes its segment and starts the next one. The stage with the oldest segment comes first:
+        // the order of new references does not matter, but progress should only grow.
         for turn in 0..segments + stages {
             let stage = &mut taken.stages[turn % stages];
             let finished = stage.finish_segment(&plan, batch, sums.new_references)?;
@@ -106,12 +106,12 @@ impl CudaStore {
 }
 
 impl Stage {
-    /// Waits for the segment that was started, if any. Its results are then in pinned memory: the stage's, or the caller's.
-    /// `new`: number of new references of earlier segments.
+    /// Waits for the segment that the stage has started, if any. The segment's results are then in pinned memory: the stage's, or
+    /// the caller's. `new`: number of new references of earlier segments.
     fn finish_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, new: u64) -> Result<Option<Finished>> {
         let Some(range) = self.busy.clone() else { return Ok(None) };
         let SegmentPlan { parts, pinned, .. } = plan;
-        // The stream uses the stage's memory until this has returned without an error.
+        // The stream uses the stage's memory until `wait` has returned without an error.
         self.gpu.wait(&self.stream, "searching a batch")?;
         let counts = self.pinned.part::<Counts>(parts.counts, 1)[0];
         // If a kernel did not run, its counts are zeros, and the results are those of an earlier segment.
@@ -130,8 +130,8 @@ impl Stage {
         Ok(Some(Finished { range, counts }))
     }
 
-    /// Copies the results of a segment to the caller's memory, and the vectors of the next one to pinned memory, except for
-    /// slices that are in the caller's pinned memory. The stage must be idle.
+    /// Copies the results of a finished segment to the caller's memory, and the vectors of the next segment to the stage's pinned
+    /// memory. Skips slices that are in the caller's pinned memory. The stage must be idle.
     fn copy(
         &mut self,
         plan: &SegmentPlan<'_>,
@@ -187,12 +187,12 @@ impl Stage {
         copy_all(Workers::get(), &copies);
     }
 
-    /// Enqueues one segment: vectors in, kernel, results out. What must be in the stage's pinned memory is there.
+    /// Enqueues one segment: vectors in, kernel, results out. `copy` has filled the stage's pinned memory before.
     fn start_segment(&mut self, plan: &SegmentPlan<'_>, batch: &mut HostBatch<'_>, range: Range<usize>) -> Result<()> {
         let SegmentPlan { store, spec, tag, parts, pinned } = plan;
         let (count, stream) = (range.len(), self.stream.cu_stream());
-        // From here on the stream uses the stage's memory, and the batch's pinned slices, until `finish_segment` has waited for
-        // it; even if a call below fails.
+        // From here on the stream uses the stage's memory and the batch's pinned slices, even if a call below fails, until
+        // `finish_segment` has waited for the stream.
         self.busy = Some(range.clone());
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;
@@ -222,9 +222,9 @@ impl Stage {
         };
         let operands_at = self.device.address() + parts.operands as u64;
         let upsert = part.upsert.map(|upsert| (upsert.view(operands_at), upsert.kind.bytes()));
-        // SAFETY: the stage's parts are sized for its segment and aligned to 256 bytes, and its own until that is finished; the
-        // store is borrowed until then; operands of an upsert are as many as its vectors, or one (`Array::upsert`), and values
-        // have memory for every row that the table can give.
+        // SAFETY: the stage's parts are sized for its segment, aligned to 256 bytes, and used by nothing else until the segment
+        // is finished. The store is borrowed until then. An upsert has one operand for each vector, or one for all
+        // (`Array::upsert`), and values have memory for every row that the table can give.
         unsafe { store.enqueue(part.search, &view, stream, Launch { may_wait: true, upsert, ..Launch::default() })? };
         // SAFETY: these parts of the pinned memory, and these slices of the caller's, are not touched before `finish_segment`,
         // or the stage's drop, has waited for the stream.
@@ -242,11 +242,11 @@ impl Stage {
         Ok(())
     }
 
-    /// Enqueues the copy of a part of the input: from the caller's memory if that is pinned, else from the stage's.
+    /// Enqueues the copy of a part of the input: from the caller's memory if that is pinned, else from the stage's pinned memory.
     fn send<T: NoUninit + AnyBitPattern>(&mut self, part: usize, data: &[T], is_pinned: bool) -> Result<()> {
         let from = if is_pinned { data } else { &*self.pinned.part::<T>(part, data.len()) };
-        // SAFETY: neither is changed before `finish_segment`, or the stage's drop, has waited for the stream: each part is sent
-        // once.
+        // SAFETY: each part is sent once, so its source does not change before `finish_segment`, or the stage's drop, has waited
+        // for the stream.
         unsafe { self.device.write_async(part, from, self.stream.cu_stream()) }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) struct Workspace {
     memory: DeviceMemory,
-    /// Event after the last launch.
+    /// Event after the last launch that uses `memory`.
     last_use: Mutex<CudaEvent>,
 }
 
@@ -22,7 +22,7 @@ impl Workspace {
     /// Takes the workspace for a search that is about to be enqueued on `stream`. The search comes after all earlier searches
     /// that use the workspace, on any stream. The context is current.
     pub(super) fn borrow(&self, stream: sys::CUstream) -> Result<Borrowed<'_>> {
-        // Locked until the event includes this use: otherwise another thread would wait for the use before.
+        // Locked until `end` has recorded this use. Otherwise a search of another thread would wait only for the use before.
         let last_use = self.last_use.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: the event lives; the stream is that of the caller of `enqueue`. An event that was never recorded counts as

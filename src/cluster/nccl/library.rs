@@ -1,4 +1,4 @@
-//! NCCL, loaded when it is first used: the functions that are needed here, with the signatures of nccl.h, unchanged since 2.14.
+//! Loads NCCL when it is first used: the functions that are needed here, with the signatures of nccl.h, unchanged since 2.14.
 
 use crate::{Error, Result};
 use libloading::os::unix::{Library as DynamicLibrary, RTLD_LOCAL, RTLD_NOW};
@@ -26,7 +26,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Calls return at once, and their result is asked for later: so they can be given up after a time-out.
+    /// Makes calls return at once. Their results are polled, so that a caller can give up after a time-out.
     pub(super) fn nonblocking() -> Self {
         Self { size: size_of::<Self>(), magic: 0xcafe_beef, version: LEAST, blocking: 0, filling: c_int::MIN }
     }
@@ -44,7 +44,7 @@ const LEAST: u32 = 21400;
 
 type Answer = c_int;
 
-/// The functions.
+/// The functions of NCCL that are used here.
 pub(super) struct Nccl {
     pub version: u32,
     pub get_unique_id: unsafe extern "C" fn(*mut UniqueId) -> Answer,
@@ -64,7 +64,7 @@ pub(super) struct Nccl {
 }
 
 impl Nccl {
-    /// Loads NCCL by the system's loader, or else from Python's packages. The error says where it was looked for.
+    /// Loads NCCL by the system's loader, or else from Python's packages. The error lists the places that were searched.
     pub(super) fn get() -> Result<&'static Self> {
         static FOUND: OnceLock<Result<Nccl>> = OnceLock::new();
         FOUND.get_or_init(Self::find).as_ref().map_err(Clone::clone)
@@ -177,8 +177,8 @@ mod tests {
 
     use super::*;
 
-    /// On any system: NCCL of a sufficient version is found, or an ordinary error says where it was looked for. With
-    /// `WARPSET_REQUIRE_NCCL` in the environment it must be found.
+    /// On any system, NCCL of a sufficient version is found, or an ordinary error lists the places that were searched. With
+    /// `WARPSET_REQUIRE_NCCL` in the environment NCCL must be found.
     #[test]
     fn it_is_there_or_an_ordinary_error() {
         match Nccl::get() {

@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 ///
 /// Messages are sent by grouped sends and receives of exact sizes. NCCL runs in its non-blocking mode, so that every call here
 /// can give up: it polls for errors of the communicator while it waits, and ends the communicator after the time-out. A rank
-/// learns of the end of another one only through NCCL, which notices the end of processes on other hosts at once, but not always
-/// that of others. In that case the rank waits for its own time-out.
+/// learns of the end of another rank only through NCCL. NCCL notices at once if a process on another host ends, but not always if
+/// one on the same host does. In that case the rank waits for its own time-out.
 ///
 /// NCCL is loaded at run time: `libnccl.so.2` by the system's loader, else from the packages `nvidia-nccl-cu12` or `-cu13` of the
-/// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps it from making objects
-/// for NVLink multicast, which sends and receives do not use.
+/// Python environment that is active. Version 2.14 or later. `NCCL_NVLS_ENABLE=0` in the environment keeps NCCL from making
+/// objects for NVLink multicast, which sends and receives do not use.
 pub struct Nccl {
     nccl: &'static Library,
     /// Null after the communicator has ended.
@@ -34,7 +34,7 @@ pub struct Nccl {
     timeout: Duration,
     gpu: Arc<Gpu>,
     stream: Arc<CudaStream>,
-    /// Event after the earlier work of the other streams; and event after an exchange.
+    /// Event after the earlier work of another stream. `done`: event after an exchange.
     before: CudaEvent,
     done: CudaEvent,
     /// Memory on the GPU through which host memory is sent and received.
@@ -49,15 +49,15 @@ pub struct Nccl {
 // uses it.
 unsafe impl Send for Nccl {}
 
-/// Pause between two polls. It follows a time in which this thread yields but does not sleep, because a sleep takes longer than
-/// most exchanges.
+/// Pause between two polls. During the first `AWAKE` of a wait the thread yields instead of sleeping, because a sleep takes
+/// longer than most exchanges.
 const PAUSE: Duration = Duration::from_micros(20);
 const AWAKE: Duration = Duration::from_micros(500);
 
 impl Nccl {
-    /// Connects this rank's GPU with those of the others. Each rank calls it with a rendezvous at the same place. `timeout`: how
-    /// long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting is one such
-    /// call, which begins after the rendezvous.
+    /// Connects this rank's GPU with the GPUs of the other ranks. Each rank calls this with a rendezvous at the same place.
+    /// `timeout`: how long a call waits for other ranks, as for [`Local::with_timeout`](super::Local::with_timeout). Connecting
+    /// is one such call, which begins after the rendezvous.
     ///
     /// A process that has NCCL's id may join. The rendezvous passes the id only to the ranks, but nothing is encrypted: see
     /// [`Rendezvous`].
@@ -201,7 +201,7 @@ impl Nccl {
             answer
         };
         // SAFETY:
-        // - the communicator exists and is not used by any other thread, and so does the stream;
+        // - the communicator and the stream exist, and no other thread uses the communicator;
         // - the caller guarantees the memory;
         // - a group that was started is always ended.
         let answer = unsafe {
@@ -220,7 +220,7 @@ impl Nccl {
         unsafe { result::event::record(self.done.cu_event(), self.stream.cu_stream()) }.map_err(cuda("recording an exchange"))
     }
 
-    /// Allocates space in the staging memory.
+    /// Makes sure that the staging memory has at least `bytes` bytes. Returns its address.
     fn stage(&mut self, bytes: usize) -> Result<u64> {
         if self.staging.as_ref().is_none_or(|staging| staging.bytes() < bytes) {
             self.staging = None;
@@ -251,7 +251,7 @@ impl Nccl {
     }
 }
 
-/// Bytes of host memory.
+/// Returns the bytes of a region in host memory.
 ///
 /// # Safety
 ///
@@ -293,7 +293,7 @@ impl Transport for Nccl {
             if rank == self.rank { Region::empty() } else { region(part.0, part.1) }
         };
         let receive: Vec<Region> = (0..self.ranks).map(to).collect();
-        // SAFETY: both are borrowed until this returns, which is after `finish`.
+        // SAFETY: `own` and `all` are borrowed until this call returns, which is after `finish`.
         let begun = unsafe { self.begin(&send, &receive) };
         let finished = self.finish();
         begun.and(finished)
@@ -313,8 +313,8 @@ impl Transport for Nccl {
         for region in send {
             if is_host(region) && region.bytes > 0 {
                 let staging = self.staging.as_ref().expect("staged");
-                // SAFETY: by the contract of `begin` the region stays, and is not written, until `finish`. The same holds for
-                // pinned memory.
+                // SAFETY: by the contract of `begin` the region stays, and is not written, until `finish`. So the copy may be
+                // asynchronous, as it is from pinned memory.
                 unsafe { staging.write_async(at, host_bytes(region), self.stream.cu_stream())? };
                 out.push((base + at as u64, region.bytes));
                 at += region.bytes.next_multiple_of(256);
@@ -341,7 +341,7 @@ impl Transport for Nccl {
         self.under_way = false;
         let arrivals = std::mem::take(&mut self.to_host);
         if let Err(error) = self.check_ended() {
-            // No work may be under way on memory that the caller takes back: the communicator's kernels were stopped.
+            // Wait, so that no work uses memory that the caller takes back. The communicator's kernels were stopped.
             let _ = self.gpu.wait(&self.stream, "waiting for an exchange that has ended");
             return Err(error);
         }
@@ -354,7 +354,7 @@ impl Transport for Nccl {
             // SAFETY: the region is in host memory, has this length, and is used by this call alone until it returns (`begin`).
             let to = unsafe { std::slice::from_raw_parts_mut(region.address as *mut u8, region.bytes) };
             let staging = self.staging.as_ref().expect("staged");
-            // SAFETY: waited for below.
+            // SAFETY: the wait below ends the copy before `to` is used.
             unsafe { staging.read_async(at, to, self.stream.cu_stream())? };
         }
         self.gpu.wait(&self.stream, "copying a message")

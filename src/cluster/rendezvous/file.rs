@@ -1,4 +1,4 @@
-//! The rendezvous by a file: rank 0 writes it, the others read it and leave a mark each, and rank 0 completes or withdraws it.
+//! Rendezvous by a file: rank 0 writes the file, the others read it and leave a mark each, and rank 0 completes or withdraws it.
 //!
 //! Only rank 0 changes the *record*, the file at the path. A record has a random number and is one of:
 //!
@@ -22,8 +22,8 @@
 //!   replaces its mark. It never takes the number of one attempt for that of another.
 //! - Rank 0 is killed: the open record stays, and the ranks fail at their time-outs. The next run replaces the record. The marks
 //!   of a killed rank are of an old number, or are removed by the next rank 0.
-//! - Rank 0 is killed after it has placed the complete record: all have arrived, the ranks return, and the record stays. It has
-//!   neither the token nor the data.
+//! - Rank 0 is killed after it has placed the complete record: all have arrived, the ranks return, and the record stays. The
+//!   complete record has neither the token nor the data.
 //! - A rank is killed or stopped after it wrote its mark: rank 0 waits [`ACKNOWLEDGED`] at most, returns, and leaves the
 //!   complete record, which the rank finds if it goes on.
 //! - A rank's time is over: it removes its mark and looks once more. If rank 0 has placed the complete record, the rank has
@@ -54,7 +54,7 @@ const OPEN: &[u8; 8] = b"warpset2";
 const COMPLETE: &[u8; 8] = b"warpset+";
 /// Sleep between two looks at the files.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time in which ranks have seen the complete record, unless they are gone.
+/// Longest time for which rank 0 waits until all ranks have seen the complete record. Ranks that take longer are gone.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 impl Rendezvous {
@@ -85,7 +85,7 @@ impl Rendezvous {
         loop {
             let is_last = Instant::now() >= deadline;
             if is_last {
-                // First: rank 0 must not count this rank after the last look.
+                // Before the last look, so that rank 0 does not count this rank after it.
                 guest.remove_mark();
             }
             let seen = Record::read(path);
@@ -192,7 +192,8 @@ impl<'a> Host<'a> {
         Record::read(self.path).ok().flatten().is_some_and(|record| record.number() == self.number)
     }
 
-    /// Looks for the marks that were missing, and then for all: a rank whose time is over has removed its mark.
+    /// Looks for the marks that were missing. If none is missing now, looks for all marks again, because a rank whose time is
+    /// over has removed its mark.
     fn sees_all_marks(&mut self) -> bool {
         let mut missing = std::mem::take(&mut self.missing);
         missing.retain(|rank| !self.is_marked(*rank));
@@ -211,7 +212,7 @@ impl<'a> Host<'a> {
         self.place(&Record::Complete { number: self.number })
     }
 
-    /// Removes the complete record if no rank waits for it any more.
+    /// Removes the complete record if no rank waits for it any more. Returns whether no rank waits.
     fn ends(&self) -> bool {
         let all_know = (1..self.ranks).all(|rank| !self.is_marked(rank));
         if all_know && self.has_place() {
@@ -258,7 +259,7 @@ impl Guest {
         Self { mark: beside(path, &rank.to_string()), is_marked: false, found: None, has_seen_others: false }
     }
 
-    /// Does what the record calls for. Returns the data if the record says that all have arrived.
+    /// Takes the step that the record calls for. Returns the data if the record says that all have arrived.
     fn act(
         &mut self,
         seen: io::Result<Option<Record>>,
@@ -278,7 +279,7 @@ impl Guest {
                 }
                 Ok(None)
             }
-            // Another run's, which may have ended: rank 0 of this one will replace it.
+            // The record of another run, which may have ended: rank 0 of this run will replace it.
             (Ok(Some(Record::Open { .. })), _) => {
                 self.has_seen_others = true;
                 Ok(None)
@@ -290,7 +291,7 @@ impl Guest {
     }
 
     fn write_mark(&mut self, number: u64) -> io::Result<()> {
-        // A mark of an earlier number, or of a process that was killed.
+        // Remove a mark of an earlier number, or of a process that was killed.
         let _ = fs::remove_file(&self.mark);
         self.is_marked = true;
         create(&self.mark, &number.to_le_bytes())
@@ -317,7 +318,7 @@ fn beside(path: &Path, name: &str) -> PathBuf {
     path.into()
 }
 
-/// Creates a file that only its owner may read and write. An error if the name is taken, by a link too.
+/// Creates a file that only its owner may read and write. Returns an error if the name is taken, even by a link.
 fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -333,13 +334,13 @@ fn create(path: &Path, content: &[u8]) -> io::Result<()> {
 fn open_own(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true);
-    // Without `O_NONBLOCK` a FIFO would keep `open` waiting for its writer. Regular files are read as without it.
+    // `O_NONBLOCK` keeps `open` from waiting for the writer of a FIFO, and changes nothing for regular files.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = match options.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // On a network's file system: the file was replaced between two steps of opening it.
+        // A network's file system reports this if the file was replaced between two steps of opening it.
         Err(error) if error.kind() == ErrorKind::StaleNetworkFileHandle => return Err(error),
         Err(error) => return Err(io::Error::new(ErrorKind::PermissionDenied, error.to_string())),
     };
@@ -388,14 +389,14 @@ mod tests {
     const TOKEN: &[u8] = b"of this run";
     const GIVEN: &[u8] = b"of rank 0";
 
-    /// One step of rank 0 or of rank 1. The steps are those between which another process may act.
+    /// One step of rank 0 or of rank 1. Another process may act between any two steps.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Act {
         /// Rank 0 publishes; later it looks at the marks; later it completes; later it looks whether all know.
         Host,
         /// Rank 0's time is over.
         HostGivesUp,
-        /// Rank 1 reads the record; later it acts on what it has read; and so on.
+        /// Rank 1 reads the record, later acts on what it has read, later reads again, and so on.
         Guest,
         /// Rank 1's time is over: it removes its mark; later it looks for the last time.
         GuestGivesUp,
@@ -507,7 +508,8 @@ mod tests {
         }
     }
 
-    /// All sequences of this length, in which each rank gives up once at most. Rank 0 begins, or rank 1 reads just before.
+    /// Returns all sequences of this length in which each rank gives up at most once. Rank 0 begins, or rank 1 reads just before
+    /// it.
     fn sequences(length: usize) -> Vec<Vec<Act>> {
         let mut all = vec![vec![Act::Host], vec![Act::Guest, Act::Host]];
         for _ in 1..length {
@@ -523,9 +525,9 @@ mod tests {
         all
     }
 
-    /// A folder of its own, empty at first.
+    /// Creates an empty folder for one test.
     fn folder(test: &str) -> PathBuf {
-        // In memory where there is a folder for it: files are synchronized.
+        // In memory if there is a folder for that, because synchronising files takes long on a disk.
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let folder = parent.join(format!("warpset-{test}-{}", std::process::id()));
@@ -542,9 +544,9 @@ mod tests {
         // If there are three ranks, the third one never comes.
         for (ranks, sequence) in [2, 3].into_iter().flat_map(|ranks| sequences(7).into_iter().map(move |all| (ranks, all))) {
             let mut both = Both::new(&path, ranks);
-            // A sequence with a step that cannot come is another one without it.
+            // If a step of a sequence cannot come, another sequence without this step does the same.
             let possible = sequence.iter().all(|act| both.try_act(*act));
-            // From here on each continues, and its time ends if it waits for too long.
+            // From here on each rank continues, and gives up if it waits for too long.
             for turn in 0.. {
                 match (&both.host_end, &both.guest_end) {
                     (Some(_), Some(_)) => break,
@@ -579,13 +581,13 @@ mod tests {
         let path = folder.join("meet");
         let look = |guest: &mut Guest| guest.act(Record::read(&path), TOKEN, 2).ok().expect("it goes on");
         let mut guest = Guest::new(&path, 1);
-        // Left by a run that has ended.
+        // A record that was left by a run that has ended.
         create(&path, &Record::Complete { number: 1 }.to_bytes()).unwrap();
         assert_eq!(look(&mut guest), None);
         let mut first = Host::publish(&path, 2, TOKEN, b"first").unwrap();
         assert_eq!(look(&mut guest), None);
         assert!(first.sees_all_marks());
-        // Another attempt takes the place. The mark is of the first one's number until the rank looks again.
+        // A second attempt takes the place, and removes the mark, which has the first one's number.
         let mut second = Host::publish(&path, 2, TOKEN, b"second").unwrap();
         assert!(!second.sees_all_marks() && !first.sees_all_marks(), "the second one has removed the mark");
         assert!(first.complete().is_err(), "the record is not the first one's");

@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Place where the ranks of a run meet. Every process makes an equal one.
+/// Place where the ranks of a run meet. Every process makes an equal `Rendezvous`.
 ///
 /// **Nothing is encrypted.** Over TCP the token and rank 0's data cross the network as they are, and so do NCCL's own messages:
-/// use a network that you trust. The token keeps out programs that can reach the port but cannot read the network. By a file, the
-/// folder's file system carries both; the file can be read and written by its owner only.
+/// use a network that you trust. The token keeps out programs that can reach the port but cannot read the network. With a file,
+/// the folder's file system carries the token and the data; only the file's owner can read and write the file.
 ///
 /// Strangers who connect without the token get nothing, and rank 0 does not wait for them: see [`tcp`](Self::tcp).
 ///
@@ -53,13 +53,13 @@ enum Meeting {
 }
 
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Most bytes of the data, and of a token.
+/// Maximum number of bytes of the data, and of a token.
 const MAX_BYTES: usize = 1 << 16;
-/// Most ranks of a run.
+/// Maximum number of ranks of a run.
 const MAX_RANKS: usize = 1 << 16;
 
 impl Rendezvous {
-    /// Meets at a file, which is there while the ranks meet. All of them must be able to reach its folder and write to it. Files
+    /// Meets at a file, which exists while the ranks meet. All ranks must be able to reach its folder and write to it. Files
     /// named `PATH.` and a rank, or `PATH.new-` and a number, are also used. One run at a time can use a path.
     ///
     /// A file of another user, one that others can read or write, a link, and anything but a regular file is an error and is not
@@ -81,8 +81,8 @@ impl Rendezvous {
     }
 
     /// Sets the secret that the ranks of this run know and others do not, at most 64 KiB long. It crosses the network
-    /// unencrypted. Default: none, which is refused over TCP. By a file it may be any name of the run, for example the number of
-    /// a scheduler's job: it tells the files of different runs apart.
+    /// unencrypted. Default: none, which is refused over TCP. With a file the token may be any name of the run, for example the
+    /// number of a scheduler's job: the token tells the files of different runs apart.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = token.into();
         self
@@ -154,7 +154,7 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| std::hint::black_box(differ | (a ^ b))) == 0
 }
 
-/// `file:PATH` or `tcp:HOST:PORT`.
+/// Parses `file:PATH` or `tcp:HOST:PORT`.
 impl FromStr for Rendezvous {
     type Err = Error;
 
@@ -178,7 +178,7 @@ impl fmt::Display for Rendezvous {
     }
 }
 
-/// Without the token.
+/// Shows the place and the time-out, but not the token.
 impl fmt::Debug for Rendezvous {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rendezvous({self}, within {:?})", self.timeout)

@@ -1,4 +1,4 @@
-//! The rendezvous over TCP: rank 0 listens, the others connect and show the token.
+//! Rendezvous over TCP: rank 0 listens, the others connect and show the token.
 //!
 //! A conversation, with numbers as 32 bits, the least significant byte first:
 //!
@@ -111,7 +111,8 @@ impl Rendezvous {
     }
 
     fn ask(&self, mut timed: Timed, rank: usize, ranks: usize) -> io::Result<Answer> {
-        // The kernel may choose the port that is connected to as the connection's own while no program listens there.
+        // While no program listens at the port, the kernel may choose the same port as the connection's own, and connect it to
+        // itself.
         if timed.stream.local_addr()? == timed.stream.peer_addr()? {
             return Err(io::Error::new(ErrorKind::ConnectionRefused, "connected to itself"));
         }
@@ -162,7 +163,7 @@ fn number_in(bytes: &[u8]) -> usize {
     u32::from_le_bytes(bytes[..4].try_into().expect("4 bytes")) as usize
 }
 
-/// A stream on which all reads and writes together end at one time, however the bytes are spread over it.
+/// A stream on which all reads and writes together end at one time, however slowly the bytes arrive.
 struct Timed {
     stream: TcpStream,
     until: Instant,
@@ -219,7 +220,8 @@ struct Guests {
 }
 
 impl Guests {
-    /// Accepts some of the connections that wait, in place of old ones if there are too many. Returns whether there was one.
+    /// Accepts some of the waiting connections. If there are too many, new ones replace old ones. Returns whether any was
+    /// accepted.
     fn accept(&mut self, listener: &TcpListener) -> bool {
         for accepted in 0..ACCEPTED_AT_ONCE {
             if !self.has_place() {
@@ -242,13 +244,13 @@ impl Guests {
         self.oldest_first.len() < self.most || self.displaceable().is_some()
     }
 
-    /// The oldest connection that has not shown the token, if it has had time to.
+    /// Index of the oldest connection that has had [`GRACE`] to show the token, and has not shown it.
     fn displaceable(&self) -> Option<usize> {
         self.oldest_first.iter().position(|guest| !guest.has_shown_token() && guest.since.elapsed() >= GRACE)
     }
 
     /// Continues every conversation without waiting, and ends those that are over, have failed or take too long. Removes the
-    /// ranks that have their data from `missing`. Returns whether a conversation went on.
+    /// ranks that have their data from `missing`. Returns whether any conversation made progress or ended.
     fn serve(&mut self, host: &Host<'_>, missing: &mut BTreeSet<usize>) -> bool {
         let mut any = false;
         self.oldest_first.retain_mut(|guest| {
@@ -268,9 +270,9 @@ struct Guest {
     stream: TcpStream,
     since: Instant,
     stage: Stage,
-    /// Received in this stage.
+    /// Bytes received in this stage.
     inbox: Vec<u8>,
-    /// Still to be sent before anything else is read.
+    /// Bytes to send before anything else is read.
     outbox: VecDeque<u8>,
 }
 
@@ -282,7 +284,7 @@ enum Stage {
     Thanks {
         rank: usize,
     },
-    /// None: the connection is closed when the reply is sent.
+    /// Rank 0 reads nothing more: the connection is closed when the reply is sent.
     Refused,
 }
 
@@ -306,7 +308,7 @@ impl Guest {
         matches!(self.stage, Stage::Thanks { .. })
     }
 
-    /// Sends and receives as much as goes without waiting.
+    /// Sends and receives what is possible without waiting.
     fn proceed(&mut self, host: &Host<'_>) -> io::Result<Step> {
         let mut moved = false;
         loop {
@@ -340,7 +342,7 @@ impl Guest {
         }
     }
 
-    /// Reads some of the bytes that this stage has, and replies to the last of them.
+    /// Reads some of the bytes of this stage. After the last byte, replies.
     fn receive(&mut self, host: &Host<'_>) -> io::Result<()> {
         let expected = match self.stage {
             Stage::Greeting => MAGIC.len() + 4,

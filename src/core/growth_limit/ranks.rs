@@ -1,4 +1,4 @@
-//! Growth within a limit of the tables of all ranks, which must keep equal shares.
+//! Growth of the tables of all ranks within their limits. All tables grow by the same factor, so that shares stay equal.
 
 use super::{Growth, WORTH_WHILE};
 use crate::core::schedule::Bytes;
@@ -10,14 +10,14 @@ use std::num::NonZeroU64;
 /// Growth that the limit of one rank's table permits, when the tables of all ranks have to grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Proposal {
-    /// Whether its own schedule would double it. Otherwise it would take all the rest of its memory.
+    /// Whether the table's own schedule would double it. Otherwise the table would take all the rest of its memory.
     doubles: bool,
-    /// Factor by which its slots may grow, at most.
+    /// Largest factor by which its slots may grow.
     factor: f64,
 }
 
 impl Proposal {
-    /// As two numbers of a record.
+    /// Returns the proposal as two numbers of a record.
     pub(crate) fn values(self) -> [u64; 2] {
         [u64::from(self.doubles), self.factor.to_bits()]
     }
@@ -30,8 +30,8 @@ impl Proposal {
 }
 
 impl RawTable {
-    /// Returns the growth that the limit of this table permits, when the tables of all ranks have to grow, to `doubled` if all
-    /// can.
+    /// Returns the growth that the limit of this table permits when the tables of all ranks have to grow. They grow to `doubled`
+    /// if all of them can.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl RawTable {
     pub(crate) fn propose(&self, doubled: Size) -> Result<Proposal> {
         let (size, budget) = (self.size(), self.budget(self.memory())?);
         let by_doubling = Proposal { doubles: true, factor: doubled.slots as f64 / size.slots as f64 };
-        // Ranks may share a device. Each of them would take all of its memory.
+        // Ranks may share a device, and each of them would take all of its memory. So here the table only doubles.
         if budget.is_of_device {
             return self.may_grow_with_others(doubled).map(|()| by_doubling);
         }
@@ -61,7 +61,7 @@ impl RawTable {
         may.ok_or_else(|| Error::MemoryLimit { taken: budget.held, needed: needed(), limit: budget.limit })
     }
 
-    /// Whether the table may grow to this size, as the tables of all ranks do together.
+    /// Checks whether the table may grow to this size together with the tables of all other ranks.
     ///
     /// # Errors
     ///
@@ -75,8 +75,9 @@ impl RawTable {
         }
     }
 
-    /// Grows as the [proposals](Self::propose) of all ranks permit: to `doubled`, or by the least of the factors, so that the
-    /// rank with the least memory fills it. If that size rejects stored vectors, the table grows to more if its limit permits.
+    /// Grows as the [proposals](Self::propose) of all ranks permit: to `doubled` if all double, otherwise by the smallest of the
+    /// factors, so that the rank with the least memory fills it. If a table of that size rejects stored vectors, the table grows
+    /// to more if its limit permits.
     pub(crate) fn grow_with_others(&self, call: &'static str, from: Size, doubled: Size, proposals: &[Proposal]) -> Result<()> {
         let mut to = doubled;
         if !proposals.iter().all(|proposal| proposal.doubles) {

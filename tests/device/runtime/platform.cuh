@@ -1,8 +1,8 @@
-// Machine 4: a CUDA device that is simulated on the CPU, to test the host code that drives it (tests/device). The names are those
-// of platform/gpu, which documents their promises; programs get this header instead of that one.
+// Machine 4: a CUDA device that is simulated on the CPU, to test the host code that drives it (tests/device). Programs get this
+// header instead of the one in platform/gpu, which has the same names and documents their promises.
 //
-// A warp has 32 lanes, each a fibre. Atomic accesses are those of the processor, because blocks run at the same time. Memory
-// order between them is that of the processor, which is stronger than a GPU's; the simulated GPU (tests/simt) tests weaker
+// A warp has 32 lanes, and each lane is a fibre. Atomic accesses are those of the processor, because blocks run at the same time.
+// Memory order between them is that of the processor, which is stronger than a GPU's; the simulated GPU (tests/simt) tests weaker
 // orders.
 #pragma once
 
@@ -36,7 +36,7 @@ inline Chunk compare_and_swap(Chunk* address, Chunk expected, Chunk desired)
     check_aligned(address, sizeof(Chunk));
     may_pause();
     if constexpr (sizeof(Chunk) == 16) {
-        // Uses the older builtin: compilers implement the newer one by a library call, which may take a lock.
+        // Use the older builtin, because compilers implement the newer one by a library call, which may take a lock.
         using Whole = unsigned __int128;
         const auto whole = [](Chunk chunk) { return static_cast<Whole>(chunk.high) << 64 | chunk.low; };
         typedef Whole Aliasing __attribute__((may_alias));
@@ -67,7 +67,7 @@ inline Chunk load_relaxed(const Chunk* address)
     may_pause();
     if constexpr (sizeof(Chunk) == 16) {
 #if defined(__x86_64__)
-        // One MOVDQA, which is atomic on processors with AVX (platform/cpu).
+        // This is one MOVDQA, which is atomic on processors with AVX (platform/cpu).
         typedef u64 Quad __attribute__((vector_size(16), may_alias));
         const Quad seen = *reinterpret_cast<const volatile Quad*>(address);
         return {seen[0], seen[1]};

@@ -1,10 +1,10 @@
 // CUDA C++ for kernels that run on the CPU. nvrtc/program.rs includes this file in front of every program that it compiles.
 //
 // A thread of a block is a fibre: it has its own stack, and runs until it reaches a collective, a barrier or a pause. Then
-// another fibre of its block goes on (execution/block.rs). All threads of a block run on one thread of the operating system, so
-// `__shared__` is `__thread`; nvrtc/translation.rs replaces that word, `__global__`, `__launch_bounds__` and inline PTX.
+// another fibre of its block continues (execution/block.rs). All threads of a block run on one thread of the operating system, so
+// `__shared__` becomes `__thread`. nvrtc/translation.rs replaces this word, `__global__`, `__launch_bounds__` and inline PTX.
 //
-// No system header is included: NVRTC has none either, and they take long to compile.
+// No system header is included: NVRTC has none either, and compiling them takes long.
 #pragma once
 
 #define __CUDACC__ 1
@@ -52,7 +52,7 @@ using u8 = unsigned char;
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
-// Mirrored by `Lane` and `Block` in execution/block.rs, which have more fields behind these.
+// Mirrored by `Lane` and `Block` in execution/block.rs, which have further fields after these.
 struct Block {
     uint3 index, size, grid;
     u32 unused;
@@ -65,7 +65,7 @@ struct Lane {
     u32 countdown;  // accesses until this lane pauses for another one; 0: 2^32
 };
 
-// The values are those of `CollectiveKind` in execution/block.rs.
+// The values are the numbers that execution/block.rs uses for collectives (`NAMES`).
 enum CollectiveKind : u32 {
     sync, ballot, shuffle, sum_up_to, any_bit, all_bits, odd_bits, sum, least, most, least_signed, most_signed, match_any,
     match_all
@@ -85,7 +85,7 @@ inline const Runtime* runtime __attribute__((visibility("hidden"))) = nullptr;
 // The values are those of `Status` in execution/mod.rs.
 enum Status : u32 { trap = 0, assertion = 1, misaligned = 2 };
 
-// A stack is aligned to its size, and its last word is the address of its lane.
+// Returns the lane that is running. A stack is aligned to its size, and its last word is the address of its lane.
 inline Lane* lane()
 {
     u64 place;
@@ -104,14 +104,14 @@ inline u64 collective(CollectiveKind kind, u32 lanes, u64 value = 0, u32 source 
     return runtime->collective(lane(), kind, lanes, value, source);
 }
 
-// Called before each atomic access: at random accesses, other lanes go first.
+// Called before each atomic access. At random accesses it lets other lanes run first.
 inline void may_pause()
 {
     Lane* me = lane();
     if (__builtin_expect(--me->countdown == 0, 0)) runtime->pause(me);
 }
 
-// Called in a loop that waits.
+// Called in a loop that waits for other threads.
 inline void wait() { runtime->wait(lane()); }
 
 inline u8* dynamic_shared() { return lane()->block->shared; }
@@ -139,7 +139,7 @@ inline u64 bits_of(T value)
     return bits;
 }
 
-// A kernel as the host finds it, mirrored by `Entry` in execution/module.rs.
+// A kernel's entry for the host. Mirrored by `Entry` in execution/module.rs.
 struct Entry {
     const void* function;
     const char* section;  // ".text." and its name: a CUBIN has a section of this name
@@ -165,7 +165,7 @@ struct UpTo<0, numbers...> {
     using Type = Numbers<numbers...>;
 };
 
-// Parameters are stored one after another, each aligned as its type.
+// Packs parameters one after another, each aligned as its type requires.
 template <class... Parameters>
 struct Packing {
     static constexpr u32 count = sizeof...(Parameters);
@@ -203,7 +203,7 @@ struct Call<kernel> {
 #define blockDim (::warpset_device::lane()->block->size)
 #define gridDim (::warpset_device::lane()->block->grid)
 
-// Barriers and collectives.
+// Barriers and collectives follow.
 inline void __syncthreads() { warpset_device::runtime->barrier(warpset_device::lane(), 0); }
 inline int __syncthreads_count(int value)
 {
@@ -212,7 +212,7 @@ inline int __syncthreads_count(int value)
 inline int __syncthreads_or(int value) { return __syncthreads_count(value) != 0; }
 inline int __syncthreads_and(int value) { return __syncthreads_count(value == 0) == 0; }
 inline void __syncwarp(unsigned lanes = ~0u) { warpset_device::collective(warpset_device::sync, lanes); }
-// Lanes that run the same instruction together. Fibres run alone, which CUDA allows.
+// Returns the lanes that run the same instruction together. Each fibre runs alone, which CUDA allows.
 inline unsigned __activemask() { return 1u << warpset_device::lane()->number; }
 inline unsigned __ballot_sync(unsigned lanes, int vote)
 {
@@ -301,7 +301,7 @@ inline int __reduce_max_sync(unsigned lanes, int value)
     return static_cast<int>(warpset_device::collective(warpset_device::most_signed, lanes, static_cast<unsigned>(value)));
 }
 
-// Fences, time, and the end of all.
+// Fences, time, and failures follow.
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
@@ -314,7 +314,7 @@ inline void __trap() { warpset_device::runtime->fail(warpset_device::lane(), war
                  : ::warpset_device::runtime->fail(::warpset_device::lane(), ::warpset_device::assertion, \
                                                    #condition, __FILE__, __LINE__))
 
-// Bits.
+// Bit operations follow.
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits)); }
@@ -350,7 +350,7 @@ WARPSET_DEVICE_LESS(float)
 WARPSET_DEVICE_LESS(double)
 #undef WARPSET_DEVICE_LESS
 
-// Atomics, all relaxed as in CUDA. Each returns the previous value.
+// Atomics follow. All are relaxed, as in CUDA, and each returns the previous value.
 #define WARPSET_DEVICE_ATOMIC(name, T, builtin)                \
     inline T name(T* address, T value)                         \
     {                                                          \
@@ -387,7 +387,7 @@ WARPSET_DEVICE_COMPARE_AND_SWAP(unsigned long long)
 
 namespace warpset_device {
 
-// Functions that translated PTX calls.
+// The translated PTX calls the following functions.
 template <class T>
 inline T load(const T* address)
 {
@@ -450,7 +450,7 @@ inline unsigned atomicDec(unsigned* address, unsigned most)
     return warpset_device::update(address, [=](unsigned now) { return now == 0 || now > most ? most : now - 1; });
 }
 
-// A program's description of itself for the host, mirrored by `Description` in execution/module.rs.
+// A program's description for the host. Mirrored by `Description` in execution/module.rs.
 namespace warpset_device {
 
 extern "C" Entry __start_warpset_kernels[] __attribute__((weak, visibility("hidden")));

@@ -1,7 +1,7 @@
-//! The simulated driver: its results, which a real GPU must also give, and its reports of mistakes.
+//! The simulated driver: its results, which must equal those of a real GPU, and its reports of mistakes.
 //!
-//! The script `with` starts this program again on simulated devices, with one case for each test. `answers` are also run on a
-//! real GPU if there is one.
+//! The script `with` starts this program again on simulated devices, with one case for each test. `answers` also runs on a real
+//! GPU if there is one.
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult, CUstream};
@@ -28,7 +28,7 @@ fn passes(case: &str, variables: &[(&str, &str)]) {
     assert!(output.status.success() && text(&output).contains("1 passed"), "{case}: {}", text(&output));
 }
 
-/// The process ends with a report.
+/// Asserts that the process ends with this report.
 #[track_caller]
 fn is_reported(case: &str, report: &str) {
     let output = run(case, &[]);
@@ -81,10 +81,10 @@ fn stream() -> CUstream {
     result::stream::create(result::stream::StreamKind::NonBlocking).unwrap()
 }
 
-/// Promises of the driver's documentation for calls whose results do not depend on time.
+/// Tests promises in the driver's documentation, for calls whose results do not depend on time.
 fn answers() {
     start();
-    // SAFETY: sizes and lives of all memory are kept, but where an error is expected instead of an access.
+    // SAFETY: all memory is used within its size and lifetime, except where an error is expected instead of an access.
     unsafe {
         assert_eq!(status(result::malloc_sync(0)), CUresult::CUDA_ERROR_INVALID_VALUE);
         assert_eq!(status(result::malloc_sync(1 << 50)), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
@@ -94,11 +94,11 @@ fn answers() {
         let nothing = result::malloc_async(stream, 0).unwrap();
         assert_eq!(nothing, 0);
         result::free_async(nothing, stream).unwrap();
-        // A copy from pageable memory: the memory was read when the call returns.
+        // A copy from pageable memory has read the memory when the call returns.
         let mut numbers: Vec<u8> = (0..=255).cycle().take(1000).collect();
         result::memcpy_htod_async(memory, &numbers, stream).unwrap();
         numbers.fill(7);
-        // A copy to pageable memory: the memory is written when the call returns.
+        // A copy to pageable memory has written the memory when the call returns.
         let mut back = vec![0u8; 1000];
         result::memcpy_dtoh_async(&mut back, memory, stream).unwrap();
         assert!(back.iter().zip((0..=255u8).cycle()).all(|(one, other)| *one == other));
@@ -106,7 +106,7 @@ fn answers() {
         result::stream::synchronize(stream).unwrap();
         result::memcpy_dtoh_async(&mut back, memory, stream).unwrap();
         assert_eq!((back[9], back[10], back[29], back[30]), (9, 9, 9, 30));
-        // Attributes of addresses.
+        // Test attributes of addresses.
         let (mut kind, mut start, mut size) = (0u32, 0u64, 0usize);
         let ask = |place: *mut c_void, attribute, address| sys::cuPointerGetAttribute(place, attribute, address);
         use sys::CUpointer_attribute::*;
@@ -121,7 +121,7 @@ fn answers() {
         assert_eq!(ask((&raw mut kind).cast(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pinned as u64), CUresult::CUDA_SUCCESS);
         assert_eq!(kind, sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32);
         result::free_host(pinned).unwrap();
-        // Events: one that was never recorded is complete, and no call waits for it.
+        // An event that was never recorded is complete, and no call waits for it.
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).unwrap();
         assert_eq!(sys::cuEventQuery(event), CUresult::CUDA_SUCCESS);
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
@@ -129,11 +129,11 @@ fn answers() {
         result::event::record(event, stream).unwrap();
         result::event::synchronize(event).unwrap();
         assert_eq!(sys::cuEventQuery(event), CUresult::CUDA_SUCCESS);
-        // Reserved addresses: multiples of the granularity only.
+        // Only multiples of the granularity can be reserved.
         let mut address = 0;
         let odd = sys::cuMemAddressReserve(&mut address, 1000, 0, 0, 0);
         assert_eq!(odd, CUresult::CUDA_ERROR_INVALID_VALUE);
-        // Capturing: a call that waits is refused, and ends the capture.
+        // During a capture, a call that waits is refused, and invalidates the capture.
         result::stream::begin_capture(stream, sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
         assert!(result::stream::is_capturing(stream).unwrap() == sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE);
         assert_eq!(status(result::stream::synchronize(stream)), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -154,11 +154,11 @@ fn the_simulated_device_answers() {
     }
 }
 
-/// Skipped without a GPU.
+/// Does nothing without a GPU.
 #[test]
 fn a_gpu_answers_the_same() {
     let is_simulated = std::env::var("WARPSET_SIMULATED_DEVICE").is_ok_and(|devices| devices != "0");
-    // SAFETY: the library is the one that `cudarc` loads, too.
+    // SAFETY: `cudarc` loads the same library.
     if is_simulated || !unsafe { sys::is_culib_present() } || result::init().is_err() {
         println!("skipped: no CUDA device");
         return;
@@ -185,7 +185,7 @@ fn lost() {
     let memory = unsafe { result::malloc_sync(100) }.unwrap();
     let stream = stream();
     let lost = CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE;
-    // SAFETY: within the allocation.
+    // SAFETY: the accesses are within the allocation.
     let calls = || unsafe {
         [
             status(result::memset_d8_async(memory, 1, 100, stream)),
@@ -221,7 +221,7 @@ fn copy_out_of_bounds() {
 
 fn copy_of_freed_memory() {
     start();
-    // SAFETY: as above.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let memory = result::malloc_sync(100).unwrap();
         result::free_sync(memory).unwrap();
@@ -231,7 +231,7 @@ fn copy_of_freed_memory() {
 
 fn pool_without_order() {
     start();
-    // SAFETY: as above.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let (one, other) = (stream(), stream());
         let memory = result::malloc_async(one, 100).unwrap();
@@ -239,10 +239,10 @@ fn pool_without_order() {
     }
 }
 
-/// Ordered by an event, and by a wait of the host.
+/// Uses of a pool's memory that are ordered by an event, and by a wait of the host.
 fn pool_with_order() {
     start();
-    // SAFETY: each stream comes behind the one before.
+    // SAFETY: each stream is ordered after the one before.
     unsafe {
         let [one, other, third] = [stream(), stream(), stream()];
         let memory = result::malloc_async(one, 100).unwrap();
@@ -273,7 +273,7 @@ fn pool_freed_elsewhere() {
 
 fn pinned_freed_early() {
     start();
-    // SAFETY: as above.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let memory = result::malloc_sync(100).unwrap();
         let pinned = result::malloc_host(100, 0).unwrap();
@@ -282,7 +282,7 @@ fn pinned_freed_early() {
     }
 }
 
-/// A copy reads what another stream's fill writes.
+/// A copy reads memory that a fill of another stream writes.
 fn copies_without_order() {
     start();
     // SAFETY: the conditions are broken on purpose; the process ends with a report.
@@ -295,10 +295,10 @@ fn copies_without_order() {
     }
 }
 
-/// A copy writes to pinned memory that a copy of another stream still reads.
+/// A copy writes to pinned memory that a copy of another stream is still reading.
 fn a_stage_used_again_early() {
     start();
-    // SAFETY: as above.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let memory = result::malloc_sync(200).unwrap();
         let stage = std::slice::from_raw_parts_mut(result::malloc_host(100, 0).unwrap().cast::<u8>(), 100);
@@ -308,10 +308,10 @@ fn a_stage_used_again_early() {
     }
 }
 
-/// Overlapping copies in an order that an event or the host makes, reads of the same bytes, and writes to different ones.
+/// Overlapping copies that an event or the host orders, reads of the same bytes, and writes to different bytes.
 fn copies_with_order() {
     start();
-    // SAFETY: all accesses are in bounds, and those that conflict are ordered.
+    // SAFETY: all accesses are in bounds, and conflicting accesses are ordered.
     unsafe {
         let memory = result::malloc_sync(100).unwrap();
         let stages = std::slice::from_raw_parts_mut(result::malloc_host(200, 0).unwrap().cast::<u8>(), 200);
@@ -336,7 +336,7 @@ fn copies_with_order() {
 fn destroyed_stream() {
     start();
     let stream = stream();
-    // SAFETY: as above.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         result::stream::destroy(stream).unwrap();
         let _ = result::stream::synchronize(stream);
@@ -346,17 +346,18 @@ fn destroyed_stream() {
 fn unknown_function() {
     start();
     let mut flags = 0;
-    // SAFETY: as above.
+    // SAFETY: the function is not simulated, so the process ends with a report.
     let _ = unsafe { sys::cuTexRefGetFlags(&mut flags, std::ptr::null_mut()) };
 }
 
-/// Reserves four pieces of memory, and maps the first one with access. Returns its address and the bytes of a piece.
+/// Reserves addresses for four pieces of memory, and maps only the first piece with access. Returns the address, and the bytes of
+/// a piece.
 ///
 /// # Safety
 ///
 /// A context must be current.
 unsafe fn mapped() -> (u64, usize) {
-    // SAFETY: the context is current; all places are valid.
+    // SAFETY: the context is current, and all places are valid.
     unsafe {
         let mut properties: sys::CUmemAllocationProp = std::mem::zeroed();
         properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -387,7 +388,7 @@ fn still_mapped() {
 
 fn unmapped_early() {
     start();
-    // SAFETY: as above.
+    // SAFETY: the conditions are kept except for the last call, which is reported.
     unsafe {
         let (address, grain) = mapped();
         let stream = stream();
@@ -398,10 +399,10 @@ fn unmapped_early() {
     }
 }
 
-/// A host that uses a freed device's address as its own.
+/// The host uses the address of a device's freed memory as its own.
 fn fault() {
     start();
-    // SAFETY: as above.
+    // SAFETY: the conditions are broken on purpose; the process ends with a report.
     unsafe {
         let memory = result::malloc_sync(5000).unwrap();
         result::free_sync(memory).unwrap();

@@ -1,4 +1,4 @@
-// Negative controls: known-wrong algorithms; the simulator must catch each of them (src/controls.rs, tests/controls.rs).
+// Negative controls: known-wrong algorithms. The simulator must catch each of them (src/controls.rs, tests/controls.rs).
 #include "controls/claiming.h"
 #include "controls/filter.h"
 #include "controls/indexed.h"

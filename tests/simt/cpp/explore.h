@@ -1,4 +1,4 @@
-// CUDA names that the model checker's kernels (examples/explore) use, for the simulated GPU.
+// CUDA names that the model checker's kernels (examples/explore) use, defined for the simulated GPU.
 #pragma once
 
 #include "warpset/platform.cuh"
@@ -25,7 +25,7 @@ inline void fence(Site site)
     warpset::simt::warpset_simt_request(&request);
 }
 
-// Whether `has` is true in any lane of the block, as `__syncthreads_or`.
+// Whether `has` is true in any lane of the block, like `__syncthreads_or`.
 inline bool any_of_block(bool has, warpset::u32* word, Site site)
 {
     using warpset::platform::Block;
@@ -38,7 +38,7 @@ inline bool any_of_block(bool has, warpset::u32* word, Site site)
     return any;
 }
 
-// Collectives of some lanes of a warp, without the others.
+// Collectives of some lanes of a warp; the other lanes take no part.
 inline void sync_lanes(unsigned lanes = ~0u, Site site = Site::here())
 {
     warpset::simt::collective(RequestKind::SyncWarp, lanes, 0, 0, site);
@@ -74,7 +74,8 @@ inline unsigned shuffle_of_lanes(unsigned lanes, unsigned value, unsigned source
 #define atomicExch(address, value) \
     ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here())
 
-// Address behind the shared memory that the launch requests: 16 bytes for each use in the text, the first for `__syncthreads_or`.
+// Address behind the shared memory that the launch requests. Each use in the source gets 16 bytes, the first use being
+// `__syncthreads_or`.
 #define SIMT_SHARED_AT(number) (::warpset::platform::Block::scratch() + explore::Chosen::shared_bytes + 16 * (number))
 #define EXPLORE_SHARED(type, name, count) type* const name = reinterpret_cast<type*>(SIMT_SHARED_AT(1 + __COUNTER__ % 7))
 #define EXPLORE_SHARED_OF_LAUNCH(name) u8* const name = ::warpset::platform::Block::scratch()

@@ -1,10 +1,10 @@
-// The model of these tests, a graph, which the model checker's kernels (examples/explore) are compiled with.
+// The model of these tests, which is a graph. The model checker's kernels (examples/explore) are compiled with it.
 //
 // A state is a node and, in a product, a location of a property's automaton. `tables` holds the graph:
 //
 // - the number of nodes
-// - for each node and each of `choices_a_node`: the node that the step leads to, or no_node
-// - for each location: its moves as bits; move i leads i locations on, modulo the number of locations
+// - for each node and each of its `choices_a_node` choices: the node to which the step leads, or no_node
+// - for each location: its moves as bits; move i leads to the location i further on, modulo the number of locations
 #pragma once
 
 #include "explore.h"

@@ -1,8 +1,8 @@
-// The simulator's functions for a shared object that a test compiles and loads (src/module.rs). Its text must include this header
-// first.
+// The simulator's functions, for a shared object that a test compiles and loads (src/module.rs). The object's source must include
+// this header first.
 //
-// The program that loads the object hands over its functions. Instrumented code calls the functions below by the sanitizer's
-// names.
+// The program that loads the object passes its functions to the object. Instrumented code calls the functions below by the
+// sanitizer's names.
 #pragma once
 
 #include "warpset/platform.cuh"

@@ -1,5 +1,5 @@
-// The kernels with which a rank of a cluster sorts a batch (warpset/cluster/partition.cuh) on the simulated GPU; the host's work
-// between them is done by kernels of one lane. (search_rank.cpp has the kernel that makes the offers of a model checker's rank.)
+// The kernels with which a rank of a cluster sorts a batch (warpset/cluster/partition.cuh), on the simulated GPU. Kernels of one
+// lane do the host's work between them. (search_rank.cpp has the kernel that makes the offers of a model checker's rank.)
 #include "warpset/cluster/partition.cuh"
 
 using namespace warpset;
@@ -17,7 +17,7 @@ struct Argument {
 
 const Argument& as_argument(const void* argument) { return *static_cast<const Argument*>(argument); }
 
-// Outcome of a row, as an owner might report it.
+// Outcome of a row, such as an owner might report it.
 Outcome outcome_of(u64 row) { return static_cast<Outcome>(1 + row % 3); }
 
 }  // namespace
@@ -30,7 +30,7 @@ void warpset_simt_partition_claim(const void* argument) { Partition::claim(as_ar
 void warpset_simt_partition_scatter(const void* argument) { Partition::scatter(as_argument(argument).view); }
 void warpset_simt_partition_gather(const void* argument) { Partition::gather(as_argument(argument).view, Outcome::New); }
 
-// Lays out runs of as many rows as were counted, in other memory.
+// Lays out runs in other memory, with as many rows as were counted.
 void warpset_simt_partition_lay_out(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -46,7 +46,7 @@ void warpset_simt_partition_lay_out(const void* of)
     }
 }
 
-// Writes the owners' answers: outcomes, and references that equal the row numbers.
+// Writes the owners' answers: outcomes, and references that equal the numbers of the rows.
 void warpset_simt_partition_answer(const void* of)
 {
     const Argument& argument = as_argument(of);

@@ -1,4 +1,4 @@
-// Operations that lanes do with a table one after another, as in a user's kernel: with the library's table, or with a control's.
+// Operations that lanes do with a table one after another, as in a user's kernel. The table is the library's or a control's.
 #pragma once
 
 #include "harness.h"
@@ -13,7 +13,7 @@ struct Views {
     warpset::IndexedView indexed;
 };
 
-// Each lane does `operations_a_lane` of the operations.
+// A launch in which each lane does `operations_a_lane` of the operations.
 struct Script {
     Views view;
     const warpset::u32* vectors;
@@ -38,7 +38,7 @@ bool misreads(const Table& table, const Script& script, warpset::u64 reference, 
     return !is_vector(script, vector, words, table.width());
 }
 
-// Reads a slot: if it holds a vector, that vector must be one that was put.
+// Reads a slot. If the slot holds a vector, it must be one that was put.
 template <class Table>
 void scan(const Table& table, const Script& script, warpset_simt_operation& operation)
 {
@@ -56,8 +56,8 @@ void scan(const Table& table, const Script& script, warpset_simt_operation& oper
     operation.misread = !reads || !known;
 }
 
-// Puts the vector incrementally. Its parent is the vector of `before`, with a mask of the differing words; or the contents of a
-// slot, without a mask. (Controls have no such operation.)
+// Puts the vector incrementally. The parent is the vector of `before`, with a mask of the differing words, or the contents of a
+// slot, without a mask. (Controls do not have this operation.)
 template <class Table>
 warpset::Found put_incremental(const Table&, const Script&, const warpset_simt_operation&, const warpset_simt_operation*)
 {

@@ -1,9 +1,9 @@
-// The model checker's kernels on the simulated GPU (examples/explore/search/src/gpu, unchanged), for a graph; the host's work
-// between them is done by kernels of one lane.
+// The model checker's kernels (examples/explore/search/src/gpu, unchanged) on the simulated GPU, for a graph. Kernels of one lane
+// do the host's work between them.
 //
-// Compiled once for each kind of search: a system without an automaton; the same in an indexed table whose rows are the order; a
-// product; and a rank of several that searches a product. The macros GRAPH_MOVES, EXPLORE_BY_ROWS and EXPLORE_RANKS select the
-// kind, and GRAPH_NAME is the name of the structure that the file defines.
+// This file is compiled once for each kind of search: a system without an automaton; the same in an indexed table whose rows are
+// the order; a product; and one of several ranks that search a product. The macros GRAPH_MOVES, EXPLORE_BY_ROWS and EXPLORE_RANKS
+// select the kind. GRAPH_NAME is the name of the structure that the file defines.
 //
 // partition.cpp simulates how the library sorts a rank's offers by owner.
 #ifndef EXPLORE_BY_ROWS
@@ -27,7 +27,7 @@
 #define WARPSET_PAIRING 0
 #define WARPSET_WORKSPACE 0
 
-// Inline functions of one name are merged when linking, so each file has a namespace of its own, and its own C names for kernels.
+// The linker merges inline functions of the same name, so each file has its own namespace, and its own C names for kernels.
 #define explore GRAPH_NAMED(explore)
 #define search_levels GRAPH_NAMED(search_levels)
 #define read_states GRAPH_NAMED(read_states)
@@ -88,7 +88,8 @@ struct Argument {
 const Argument& as_argument(const void* argument) { return *static_cast<const Argument*>(argument); }
 #if EXPLORE_BY_ROWS
 warpset::View view_of(const Argument& argument) { return argument.view.indexed; }
-// Parents take the place of references; the bits above the low ones, if they are kept, take the place of the levels' beginnings.
+// In this kind of search, `order` holds parents instead of references, and `starts` holds the bits above the low 32 bits of
+// parents, if they are kept, instead of the beginnings of levels.
 States states_of(const Argument& argument)
 {
     return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)};
@@ -98,7 +99,7 @@ warpset::View view_of(const Argument& argument) { return argument.view.tree.root
 #endif
 
 #if EXPLORE_RANKS
-// Initial states of a level, as gpu/rank.rs puts them: their references have tags.
+// Puts the initial states of a level, as gpu/rank.rs does: their references have tags.
 void begin(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -149,7 +150,7 @@ void search(const void* of)
 }
 #endif
 
-// Number of states in the list, or of slots.
+// Number of states in the list, or number of slots.
 u64 listed(const Argument& argument)
 {
     return argument.listed != nullptr ? load_relaxed(&argument.counts->new_references) : argument.slots;
@@ -161,7 +162,7 @@ void begin_passes(const void* of)
     begin_residue(view_of(argument), argument.listed, listed(argument), argument.flags, argument.locations, argument.sweep);
 }
 
-// Resets the counters between passes, except those of all states.
+// Resets the counters between passes, except the counters of all states.
 void forget(const void* of)
 {
     Sweep& sweep = *as_argument(of).sweep;
@@ -203,7 +204,7 @@ void tally(const void* of)
     tally_residue(argument.listed, listed(argument), argument.flags, static_cast<unsigned>(argument.most), argument.sweep);
 }
 
-// Does what gpu/lasso.rs does for a run.
+// Does the work of gpu/lasso.rs for a run.
 void list(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -239,7 +240,7 @@ void find(const void* of)
                argument.labels, argument.marks, 6, argument.first);
 }
 
-// Begins the way to the state that was found last.
+// Begins the search for the way to the state that was found last.
 void begin_way(const void* of)
 {
     const Argument& argument = as_argument(of);

@@ -1,18 +1,18 @@
-//! Compact tables, seen from outside: where keys may be, and which key a slot holds, by the definition in compact/table.cuh. This
+//! Compact tables as the definition in compact/table.cuh describes them: where keys may be, and which key a slot holds. This
 //! module shares no code with the kernels: it uses 128-bit numbers, divisions, and walks written out as lists.
 
 use warpset::gpu::{CompactView, HashView, LevelView};
 
-/// One level; a level with zero rounds is absent.
+/// One level. A level with zero rounds is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Level {
     pub buckets: u64,
     pub functions: u64,
     /// Number of slots of a bucket that rounds 0 to r may take, for each round r.
     pub limits: [u64; 3],
-    /// Rounds of a find-or-put.
+    /// Number of rounds of a find-or-put.
     pub rounds: usize,
-    /// Additional rounds for a key that is put back.
+    /// Number of additional rounds for a key that is put back.
     pub kept_rounds: usize,
 }
 
@@ -49,7 +49,7 @@ impl Layout {
         (1u128 << self.key_bits).div_ceil(self.levels[level].buckets.into())
     }
 
-    /// Number of functions that fit the slots of a level.
+    /// Maximum number of functions that fit the slots of a level.
     pub fn most_functions(&self, level: usize) -> u64 {
         ((1u128 << self.bits(level)) / self.window(level)).min(1 << 20) as u64
     }
@@ -78,14 +78,14 @@ impl Layout {
         if level == 0 { 0 } else { self.levels[0].functions }
     }
 
-    /// Bucket and code of a key under a function of a level.
+    /// Returns the bucket and the code of a key under a function of a level.
     pub fn quotiented(&self, level: usize, function: u64, key: u64) -> (u64, u64) {
         let hash = u128::from(self.hash(self.first_function(level) + function, key)) * u128::from(self.levels[level].buckets);
         let remainder = ((hash & u128::from(self.mask())) * self.window(level)) >> self.key_bits;
         ((hash >> self.key_bits) as u64, (u128::from(function) * self.window(level) + remainder) as u64)
     }
 
-    /// Key of a code in a bucket; `None` if the code is no key's.
+    /// Returns the key that has this code in a bucket; `None` if no key has.
     pub fn key_at(&self, level: usize, bucket: u64, code: u64) -> Option<u64> {
         let (function, remainder) = (u128::from(code) / self.window(level), u128::from(code) % self.window(level));
         let buckets = u128::from(self.levels[level].buckets);
@@ -100,7 +100,7 @@ impl Layout {
         keys.into_iter().find(fits)
     }
 
-    /// Level of a slot, its bucket and its index there.
+    /// Returns the level of a slot, its bucket, and its index in the bucket.
     fn at(&self, slot: u64) -> (usize, u64, u64) {
         let first = self.main_slots();
         let (level, slot) = if slot < first { (0, slot) } else { (1, slot - first) };
@@ -115,25 +115,25 @@ impl Layout {
         start..start + self.bits(level) as usize / 8
     }
 
-    /// Key in a slot that holds the given code.
+    /// Returns the key that is stored if the slot holds the given code.
     pub fn key_in(&self, slot: u64, code: u64) -> Option<u64> {
         let (level, bucket, _) = self.at(slot);
         self.key_at(level, bucket, code)
     }
 
-    /// Slots of a key's walk, in order, including those that only a key that is put back may take. Empty for a key of too many
-    /// bits.
+    /// Returns the slots of a key's walk, in order, including slots that only a key that is put back may take. Empty if the key
+    /// has too many bits.
     pub fn walk(&self, key: u64) -> Vec<u64> {
         self.steps(key).into_iter().map(|(slot, _)| slot).collect()
     }
 
-    /// Slots of a key's walk that a find-or-put may take.
+    /// Returns the slots of a key's walk that a find-or-put may take.
     pub fn walk_of_find_or_put(&self, key: u64) -> Vec<u64> {
         let levels = self.levels.map(|level| Level { kept_rounds: 0, ..level });
         Self { levels, ..*self }.walk(key)
     }
 
-    /// Slots of a key's walk, with the key's code in each slot.
+    /// Returns the slots of a key's walk, with the key's code in each slot.
     pub fn steps(&self, key: u64) -> Vec<(u64, u64)> {
         let mut steps = Vec::new();
         if key & !self.mask() != 0 {
@@ -158,12 +158,12 @@ impl Layout {
         steps
     }
 
-    /// Number of slots of the main level; the stash's slots are numbered after them.
+    /// Number of slots of the main level. The slots of the stash are numbered after them.
     pub fn main_slots(&self) -> u64 {
         self.levels[0].buckets * self.slots_per_bucket(0)
     }
 
-    /// View of the table, as kernels get it.
+    /// View of the table in the form for kernels.
     pub fn view(&self, slots: u64, stored: u64) -> CompactView {
         let level = |level: usize, slots| {
             let Level { buckets, functions, limits, rounds, kept_rounds } = self.levels[level];
@@ -190,7 +190,7 @@ impl Layout {
     }
 }
 
-/// Inverse of an odd number modulo 2^64: its power 2^62 - 1, because the 2^62nd power of every odd number is 1.
+/// Returns the inverse of an odd number modulo 2^64: its power 2^62 - 1, because the 2^62nd power of every odd number is 1.
 fn inverse(odd: u64) -> u64 {
     (0..62).fold((1u64, odd), |(product, power), _| (product.wrapping_mul(power), power.wrapping_mul(power))).0
 }

@@ -1,6 +1,6 @@
-//! Negative controls: known-wrong algorithms in cases where they fail (cpp/controls/claiming.h), and kernels that break rules of
-//! the machine (cpp/controls/machine.h). A simulator that does not catch them is worth nothing. Each wrong algorithm has a right
-//! one beside it, which must survive the same trials.
+//! Negative controls: known-wrong algorithms in cases in which they fail (cpp/controls/claiming.h), and kernels that break rules
+//! of the machine (cpp/controls/machine.h). A simulator that does not catch them is worthless. For each wrong algorithm there is
+//! a right one, which must survive the same trials.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
@@ -9,7 +9,7 @@ use crate::memory::{Memory, Use};
 use crate::table::{FIND, NEW, NO_REFERENCE, Operation, PUT, SEEN, Slot, argument, wrong};
 use std::collections::HashMap;
 
-/// Argument of the lanes. See `controls::Script` in cpp/controls/frame.h.
+/// Argument of the lanes. Mirrors `controls::Script` in cpp/controls/frame.h.
 #[repr(C)]
 struct Argument {
     cells: *mut u64,
@@ -22,7 +22,7 @@ struct Argument {
     padding: u32,
 }
 
-/// Number of lanes that do an operation together.
+/// The lanes that do an operation together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Team {
     One,
@@ -36,7 +36,7 @@ pub struct Algorithm {
     name: &'static str,
     kernel: Kernel,
     team: Team,
-    /// True if vectors move after they were put, so that references mean nothing.
+    /// Whether vectors move after they were put, so that references mean nothing.
     moves: bool,
 }
 
@@ -88,13 +88,13 @@ const fn unprefixed(name: &'static str) -> &'static str {
 /// An operation: PUT or FIND, and the number of the vector.
 pub type Call = (u32, u32);
 
-/// Vectors, and the operations that lanes do with them at the same time.
+/// Vectors, and operations on them that lanes do concurrently.
 #[derive(Clone, Debug)]
 pub struct Case {
     name: &'static str,
-    /// Vectors as chunks; all have the same number of chunks.
+    /// Each vector as a list of chunks. All vectors have the same number of chunks.
     vectors: Vec<Vec<u64>>,
-    /// Operations of each lane, or of each team.
+    /// Operations of each lane or team of lanes.
     scripts: Vec<Vec<Call>>,
 }
 
@@ -107,7 +107,7 @@ impl Case {
         Self { name, vectors: vectors.iter().map(own).collect(), scripts: scripts.iter().map(|calls| calls.to_vec()).collect() }
     }
 
-    /// Two lanes put one vector.
+    /// Two lanes put the same vector.
     pub fn equal() -> Self {
         Self::new("equal", &[&[0xA0, 0xA1, 0xA2]], &[&[A], &[A]])
     }
@@ -117,7 +117,7 @@ impl Case {
         Self::new("different", &[&[0xA0, 0xA1, 0xA2], &[0xB0, 0xB1, 0xB2]], &[&[A], &[B]])
     }
 
-    /// Two lanes put vectors that differ in the last chunk only.
+    /// Two lanes put vectors that differ only in the last chunk.
     pub fn prefix() -> Self {
         Self::new("prefix", &[&[0xC0, 0xC1, 0xA2], &[0xC0, 0xC1, 0xB2]], &[&[A], &[B]])
     }
@@ -127,19 +127,19 @@ impl Case {
         Self::new("crowd", &[&[0xC0, 0xA1], &[0xC0, 0xB1]], &[&[A, B], &[B, A], &[A]])
     }
 
-    /// As `crowd`, but one lane looks for the vector that it put.
+    /// As `crowd`, but one lane also finds the vector that it has put.
     pub fn crowd_and_find() -> Self {
         Self { name: "crowd-and-find", scripts: vec![vec![A, B], vec![B, A], vec![A, (FIND, 0)]], ..Self::crowd() }
     }
 
-    /// Keys of one word with two slots each: A may be in slots 0 and 1, B in 0 and 2, and C, which is stored before B, in 2 and
-    /// 3. B evicts A, which was found before.
+    /// Keys of one word with two possible slots each: slots 0 and 1 for A, 0 and 2 for B, and 2 and 3 for C. C is stored before
+    /// B. Another lane finds A before B evicts it.
     pub fn evicted() -> Self {
         let (find, c) = ((FIND, 0), (PUT, 2));
         Self::new("evicted", &[&[0xA_01_00], &[0xB_02_00], &[0xC_03_02]], &[&[A, find], &[c, B]])
     }
 
-    /// As `evicted`, but A is put again.
+    /// As `evicted`, but A is put again instead of found.
     pub fn evicted_and_put() -> Self {
         Self { name: "evicted-and-put", scripts: vec![vec![A, A], vec![(PUT, 2), B]], ..Self::evicted() }
     }
@@ -154,14 +154,14 @@ impl Case {
 pub struct Control {
     algorithm: Algorithm,
     case: Case,
-    /// Each lane or team is a block of its own; otherwise all lanes are one warp.
+    /// Whether each lane or team is a separate block. Otherwise all lanes are one warp.
     apart: bool,
     stale: bool,
     alone: bool,
     pool: Pool,
     operations: Vec<Operation>,
     cells: *mut u64,
-    /// Argument of the launch; lanes point to it.
+    /// Argument of the launch. Lanes point to it.
     argument: Option<Box<Argument>>,
 }
 
@@ -184,12 +184,12 @@ impl Control {
         }
     }
 
-    /// Runs each lane (or team of lanes) in a block of its own.
+    /// Runs each lane, or team of lanes, in a separate block.
     pub fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 
-    /// Runs on a machine whose loads see the newest value; there operations must also be linearizable.
+    /// Runs on a machine whose loads return the newest value. Operations must then also be linearizable.
     pub fn sequential(self) -> Self {
         Self { stale: false, ..self }
     }
@@ -289,7 +289,7 @@ impl Program for Control {
     }
 }
 
-/// A kernel that breaks a rule of the machine, or, as a control, keeps it.
+/// A kernel that breaks a rule of the machine or, as a positive control, keeps it.
 pub struct Breach {
     name: &'static str,
     kernel: Kernel,
@@ -383,8 +383,8 @@ impl Program for Breach {
     }
 }
 
-/// Replacement for the operations of an exhaustive trial: on a tree table of 4 words, chunks of 8 and lines of 32 bytes
-/// (cpp/controls/tree.h), or on an indexed table of 2 words and slots of 64 bits (cpp/controls/indexed.h).
+/// Replaces the operations of an exhaustive trial: on a tree table of 4 words, with chunks of 8 and lines of 32 bytes
+/// (cpp/controls/tree.h), or on an indexed table of 2 words with slots of 64 bits (cpp/controls/indexed.h).
 pub type TableControl = (&'static str, Kernel);
 
 macro_rules! table_controls {
@@ -399,34 +399,34 @@ macro_rules! table_controls {
 table_controls! {
     /// Right.
     TREE: warpset_simt_control_tree;
-    /// Wrong: scans assume that a lane that sees a root also sees its nodes.
+    /// Wrong: scans assume that a lane that reads a root can also read its nodes.
     TREE_SCAN_BELIEVES: warpset_simt_control_tree_scan_believes;
-    /// Wrong: references are passed on by relaxed accesses.
+    /// Wrong: lanes pass references to each other by relaxed accesses.
     TREE_GIVEN_RELAXED: warpset_simt_control_tree_given_relaxed;
-    /// Wrong: nodes are stored where a slot was seen EMPTY.
+    /// Wrong: a node is stored, without a claim, in a slot that was read as EMPTY.
     TREE_NODES_STORED: warpset_simt_control_tree_nodes_stored;
-    /// Wrong: as `TREE_NODES_STORED`, by plain stores.
+    /// Wrong: as `TREE_NODES_STORED`, but with plain stores.
     TREE_NODES_STORED_PLAINLY: warpset_simt_control_tree_nodes_stored_plainly;
     /// Right.
     INDEXED: warpset_simt_control_indexed;
-    /// Wrong: a slot names a row before the row is written.
+    /// Wrong: a slot gets the number of a row before the row is written.
     INDEXED_PUBLISHED_FIRST: warpset_simt_control_indexed_published_first;
     /// Wrong: the claim of a slot does not release the row.
     INDEXED_PUBLISHED_RELAXED: warpset_simt_control_indexed_published_relaxed;
-    /// Wrong: slots are read by relaxed loads.
+    /// Wrong: slots are read with relaxed loads.
     INDEXED_READ_WITHOUT_ACQUIRE: warpset_simt_control_indexed_read_without_acquire;
     /// Wrong: a lost claim does not acquire the row of the winner.
     INDEXED_LOST_WITHOUT_ACQUIRE: warpset_simt_control_indexed_lost_without_acquire;
-    /// Wrong: a lane that loses a claim goes on to the next slot without comparing the winner's row.
+    /// Wrong: a lane that loses a claim continues with the next slot without comparing the winner's row.
     INDEXED_NEXT_WITHOUT_COMPARING: warpset_simt_control_indexed_next_without_comparing;
-    /// Right: slots are accessed by relaxed accesses, ordered by fences.
+    /// Right: accesses of slots are relaxed, and fences order them.
     INDEXED_FENCED: warpset_simt_control_indexed_fenced;
-    /// Wrong: the fence before a claim comes before the row is written.
+    /// Wrong: the fence for a claim comes before the row is written.
     INDEXED_FENCED_BEFORE_WRITING: warpset_simt_control_indexed_fenced_before_writing;
     /// Wrong: the fence comes after the claim.
     INDEXED_FENCED_AFTER_CLAIMING: warpset_simt_control_indexed_fenced_after_claiming;
-    /// Wrong: no fence between the load of a slot and the comparison with its row.
+    /// Wrong: there is no fence between the load of a slot and the comparison with its row.
     INDEXED_READ_WITHOUT_FENCE: warpset_simt_control_indexed_read_without_fence;
-    /// Wrong: no fence between a lost claim and the comparison with the winner's row.
+    /// Wrong: there is no fence between a lost claim and the comparison with the winner's row.
     INDEXED_LOST_WITHOUT_FENCE: warpset_simt_control_indexed_lost_without_fence;
 }

@@ -1,4 +1,4 @@
-//! Compact cuckoo tables under contention: the main level is full, the stash takes few more keys or none, and many lanes offer
+//! Compact cuckoo tables under contention: the main level is full, the stash accepts few or no further keys, and many lanes offer
 //! the same keys at once.
 
 use crate::checks::{Contents, Pool, check_scripts};
@@ -25,24 +25,24 @@ pub struct Crowd {
 struct Case {
     table: Table,
     pool: Pool,
-    /// Keys of the pool below this number were stored before.
+    /// Keys with an index below this number in `pool` were stored before the launch.
     stored_before: usize,
     operations: Vec<Operation>,
     a_lane: usize,
-    /// Argument of the launch; lanes point to it.
+    /// Argument of the launch. Lanes point to it.
     _script: Option<Box<ScriptArgument>>,
     batches: Vec<(Vec<usize>, Box<BatchArgument>)>,
 }
 
 impl Crowd {
-    /// `stale`: the machine's loads may see older values (otherwise operations are also checked to be linearizable).
+    /// If `stale` is set, loads of the machine may return older values. Otherwise operations are also checked to be linearizable.
     pub fn new(kernels: &'static Kernels, stale: bool) -> Self {
         assert!(kernels.is_compact() && !kernels.is_tree());
         Self { kernels, stale, case: None }
     }
 
-    /// Draws a layout. Few slots of the main level may be taken. Some slots of the stash may be taken by find-or-put, others only
-    /// by keys that are put back.
+    /// Draws a layout. Few slots of the main level may be taken. Find-or-put may take some slots of the stash; keys that are put
+    /// back may also take others.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
         let (multipliers, step) = ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1);
@@ -57,8 +57,8 @@ impl Crowd {
         layout
     }
 
-    /// Fills the table with random keys, some of them put back, until find-or-put may take few slots of the stash. Returns the
-    /// keys.
+    /// Fills the table with random keys, some of them put back, until find-or-put may take only few more slots of the stash.
+    /// Returns the keys.
     fn fill(&self, memory: &mut Memory, table: &Table, rng: &mut Pcg64Mcg) -> Vec<u64> {
         let layout = table.layout.expect("a compact table");
         let put_back = if rng.random() { 0 } else { rng.random_range(1..80) };
@@ -109,7 +109,7 @@ impl Program for Crowd {
         table.clear(memory);
         let mut keys = self.fill(memory, &table, &mut rng);
         let stored_before = keys.len();
-        // Keys that all lanes offer: most of them new, some stored.
+        // Keys that all lanes offer. Most of them are new, some are stored.
         let wanted = rng.random_range(1..=4);
         keys.extend((0..wanted).map(|_| self.key(&mut rng)));
         let pool = Pool::new(2, keys.iter().map(|key| vec![*key as u32, (*key >> 32) as u32]));
@@ -164,8 +164,8 @@ impl Program for Crowd {
         vec![grids]
     }
 
-    /// Among all lanes that offer a key that was not stored, one must get New and the others Seen; or all get Full, and
-    /// find-or-put may take no slot of the key's walk.
+    /// Checks the outcomes of all lanes that offer a key that was not stored. Either one lane gets New and the others get Seen,
+    /// or all get Full. Full requires that find-or-put may take no slot of the key's walk.
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
         let Case { table, pool, stored_before, operations, a_lane, batches, .. } = self.case.as_ref().expect("a case was set up");
         let contents = Contents::read(table, memory, pool, false)?;

@@ -1,4 +1,4 @@
-//! Runs a program under many schedules, and shows the first that breaks it.
+//! Runs a program under many schedules, and shows the first schedule that breaks it.
 
 use crate::fault::Fault;
 use crate::machine::{Ending, Grid, Rules, run};
@@ -8,9 +8,9 @@ use crate::trace::Trace;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A program to explore: kernels, their data, and the conditions that must hold afterwards.
+/// A program to explore: kernels, their data, and conditions that must hold afterwards.
 pub trait Program {
-    /// Name for reports and for `WARPSET_SIMT_REPLAY`.
+    /// Name of the program in reports and in `WARPSET_SIMT_REPLAY`.
     fn name(&self) -> String;
 
     /// Bytes of simulated memory.
@@ -18,22 +18,22 @@ pub trait Program {
 
     /// Allocates and fills memory. The same seed gives the same data at the same addresses.
     ///
-    /// Returns the launches, one after another; the grids of one launch are under way together. `Strategy::Exhaustive` supports a
-    /// single launch only.
+    /// Returns the launches, which run one after another. The grids of one launch run concurrently. `Strategy::Exhaustive`
+    /// supports only a single launch.
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>>;
 
-    /// Estimate of the steps of a run; PCT draws its change points from this range.
+    /// Estimated number of steps of a run. PCT draws its change points from this range.
     fn steps(&self) -> u64 {
         1000
     }
 
-    /// Rules for runs with this seed, derived from those of the exploration.
+    /// Returns the rules for runs with this seed, derived from the rules of the exploration.
     fn rules(&self, rules: Rules, _seed: u64) -> Rules {
         rules
     }
 
-    /// For programs in which the host acts between launches: after each round of launches, inspects memory and returns more
-    /// launches, or none to finish, or an error if a condition is broken. Not called after a run that was killed.
+    /// For programs in which the host acts between launches. Called after each round of launches, except after a run that was
+    /// killed. Inspects memory and returns more launches, or none to finish, or an error if a condition is broken.
     fn go_on(&mut self, _memory: &mut Memory) -> Result<Vec<Vec<Grid>>, Wrong> {
         Ok(Vec::new())
     }
@@ -42,13 +42,13 @@ pub trait Program {
     fn judge(&mut self, memory: &Memory, ending: Ending) -> Result<(), Wrong>;
 }
 
-/// A broken promise.
+/// A broken condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// Name of the broken rule.
     pub rule: &'static str,
     pub detail: String,
-    /// Allocations and byte ranges whose history explains the error; empty if the whole history does.
+    /// Allocations and byte ranges whose history explains the error; empty if the report needs the whole history.
     pub about: Vec<(String, std::ops::Range<usize>)>,
 }
 
@@ -78,11 +78,11 @@ impl Cause {
     }
 }
 
-/// How schedules are made.
+/// How the explorer chooses schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     Random,
-    /// For bugs of this depth.
+    /// PCT, for bugs of this depth.
     Pct(usize),
     LockStep,
     /// All schedules, up to the limit of the exploration.
@@ -100,13 +100,13 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Amount of exploration done.
+/// How much was explored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effort {
     pub schedules: u64,
     pub steps: u64,
     pub time: Duration,
-    /// True if no untried schedule was left.
+    /// Whether every schedule was tried.
     pub complete: bool,
 }
 
@@ -152,8 +152,8 @@ impl fmt::Display for Catch {
     }
 }
 
-/// Tries the schedules numbered `first .. first + count` (each number is the seed of one run). The exhaustive strategy tries all
-/// schedules, at most `count`.
+/// Tries the schedules numbered `first .. first + count`, where each number is the seed of a run. The exhaustive strategy tries
+/// all schedules instead, but at most `count`.
 pub fn explore(
     program: &mut dyn Program,
     strategy: Strategy,
@@ -202,7 +202,7 @@ fn scheduler(strategy: Strategy, seed: u64, steps: u64) -> Box<dyn Scheduler> {
     }
 }
 
-/// Does one run; if it breaks the program, repeats it with a trace.
+/// Does one run. If the run breaks the program, repeats it with a trace.
 fn once(
     program: &mut dyn Program,
     memory: &mut Memory,
@@ -263,7 +263,8 @@ fn attempt(
     Ok(steps)
 }
 
-/// Reads `WARPSET_SIMT_REPLAY='PROGRAM STRATEGY SEED'` or `'PROGRAM steps SEED SCHEDULE'`, which asks for one run of one program.
+/// Reads `WARPSET_SIMT_REPLAY='PROGRAM STRATEGY SEED'` or `'PROGRAM steps SEED SCHEDULE'`, which requests a single run of one
+/// program.
 fn replay_asked_for(program: &str) -> Option<(Strategy, u64, Option<Schedule>)> {
     let asked = std::env::var("WARPSET_SIMT_REPLAY").ok()?;
     let rest = asked.strip_prefix(program)?.strip_prefix(' ')?;

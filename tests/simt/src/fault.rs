@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Identity of a lane, as reports show it.
+/// Identity of a lane in reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneName {
     pub grid: u16,
@@ -59,13 +59,13 @@ pub enum Fault {
     Misaligned(Access),
     /// A write to memory that is constant during the launch.
     ConstantWritten(Access),
-    /// Two unordered accesses of one location: at least one is plain, and at least one is a write.
+    /// Two accesses of one location without an order between them. At least one is plain, and at least one is a write.
     DataRace { access: Access, other: LaneName, other_wrote: bool },
-    /// No lane can go on, and the waiting lanes are at different sites, or wait for lanes that have ended.
+    /// No lane can continue, and the waiting lanes are at different sites or wait for lanes that have ended.
     Divergence(String),
-    /// No lane can go on.
+    /// No lane can continue.
     Deadlock(String),
-    /// For this number of steps no lane has written anything, ended or passed a barrier.
+    /// In this number of steps no lane has written anything, ended or passed a barrier.
     Livelock { steps: u64, at: String },
     /// The launch exceeded its step limit.
     Endless { steps: u64 },

@@ -1,16 +1,17 @@
-//! Growth of full indexed tables: the table rejects vectors, the host makes a larger index of the rows, and the rejected vectors
+//! Growth of full indexed tables. The table rejects vectors, the host builds a larger index of the rows, and the rejected vectors
 //! are offered again. This happens once or several times.
 //!
-//! Vectors are put by warps, by blocks that gather them and by lanes, while other lanes list holes. After the puts,
+//! Vectors are put by warps, by blocks that gather them, and by lanes, while other lanes list holes. After the puts:
 //!
-//! - each stored vector has been New once since the table was empty, and is where it was before;
-//! - each allocated row is a vector's or a hole. A lane leaves at most one hole. The hole is a spare, unless the lane may have
-//!   met too many taken cells;
-//! - spares of earlier launches were taken before new numbers.
+//! - Each stored vector has been New once since the table was empty, and is in the same place as before.
+//! - Each allocated row belongs to a vector or is a hole. A lane leaves at most one hole. The hole is a spare, unless the lane
+//!   may have found too many taken cells.
+//! - Spares of earlier launches were used before new numbers.
 //!
-//! Then, while an index of more buckets, and perhaps of slots of another size, is made of the rows, holes are listed, references
-//! to rows that are not stored are counted, and all vectors are looked for. Afterwards the host does what `reindex` of the
-//! backends does: the numbers of spares go to the first cells, and numbers that found no row are taken back.
+//! Then an index with more buckets, and perhaps with slots of another size, is built from the rows. At the same time, holes are
+//! listed, references to rows that are not stored are counted, and all vectors are looked up. Afterwards the host does the work
+//! of `reindex` in the backends: it moves the numbers of spares to the first cells, and takes back numbers for which there was no
+//! row.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
@@ -27,16 +28,16 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::{BTreeSet, HashMap};
 
-/// Mistakes of the host, for negative controls.
+/// Mistakes that the host makes in negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// The list of spare rows is dropped.
+    /// The host drops the list of spare rows.
     ForgetsSpares,
-    /// One spare is in two cells.
+    /// The host puts one spare into two cells.
     ListsTwice,
-    /// Numbers that found no row stay taken after rows of these numbers exist.
+    /// Numbers for which there was no row stay taken even after rows with these numbers exist.
     KeepsNumbers,
-    /// The index is made as if all allocated rows were stored.
+    /// The host builds the index as if all allocated rows were stored.
     BelievesHoles,
 }
 
@@ -47,7 +48,7 @@ pub struct Growth {
     case: Option<Case>,
 }
 
-/// The launch that is under way.
+/// The launch that is running.
 enum Doing {
     Puts(Puts),
     Look(Box<Look>),
@@ -58,9 +59,9 @@ struct Case {
     mistake: Option<Mistake>,
     table: Table,
     pool: Pool,
-    /// Remaining phases of puts.
+    /// Number of remaining phases of puts.
     left: u32,
-    /// How often each vector was New, over all phases.
+    /// Number of times that each vector was New, over all phases.
     news: HashMap<usize, u64>,
     /// Vectors that the last puts have rejected.
     rejected: Vec<usize>,
@@ -71,32 +72,32 @@ struct Case {
 /// State of the rows while no lane puts.
 #[derive(Default)]
 struct Rows {
-    /// Row of each vector.
+    /// By vector, its row.
     stored: Vec<Option<u64>>,
     /// Allocated rows that hold no vector.
     holes: BTreeSet<u64>,
-    /// Holes that are not spares.
+    /// Holes that are no spares.
     lost: BTreeSet<u64>,
     /// Contents of the cells for spares.
     cells: Vec<u64>,
 }
 
-/// Offers of one launch.
+/// Offers in one launch.
 #[derive(Default)]
 struct Puts {
     batches: Vec<Batch>,
     operations: Vec<Operation>,
     operations_a_lane: usize,
     script: Option<Box<ScriptArgument>>,
-    /// List of holes, made while other lanes put.
+    /// Argument for a list of holes that lanes build while other lanes put.
     listing: Option<Box<HolesArgument>>,
     /// Number of times that lanes may give back a row.
     givers: usize,
-    /// True if one warp has put distinct vectors and no other lane has put anything.
+    /// Whether a single warp has put distinct vectors, and no other lane has put anything.
     is_one_warp: bool,
 }
 
-/// Work that is done on the table between puts.
+/// Work on the table between two launches of puts.
 struct Look {
     holes: Box<HolesArgument>,
     find: Batch,
@@ -104,10 +105,10 @@ struct Look {
     larger: Option<(Table, Box<RebuildArgument>)>,
 }
 
-/// Cells that `give` tries (rows.cuh).
+/// Number of cells that `give` tries (rows.cuh).
 const TRIES_TO_GIVE: usize = 64;
 
-/// Rows that one launch may need in addition to those of its vectors.
+/// Maximum number of rows that one launch may need in addition to the rows of its vectors.
 const MOST_GIVERS: u64 = 2 * 2 * WARP as u64 + 24;
 
 impl Growth {
@@ -134,7 +135,7 @@ impl Rows {
     }
 }
 
-/// Rows named by the given cells.
+/// Returns the rows whose numbers are in the given cells.
 fn spares(cells: &[u64]) -> impl Iterator<Item = u64> {
     cells.iter().filter_map(|cell| cell.checked_sub(1))
 }
@@ -175,7 +176,7 @@ impl Case {
         grid
     }
 
-    /// The next launch of puts: vectors that were rejected, and others.
+    /// Returns the next launch of puts, with vectors that were rejected and others.
     fn puts(&mut self, memory: &mut Memory) -> Vec<Grid> {
         let (mut puts, mut grids) = (Puts::default(), Vec::new());
         let mut rejected = std::mem::take(&mut self.rejected);
@@ -197,7 +198,7 @@ impl Case {
         }
         puts.is_one_warp = self.is_one_warp(&puts);
         if self.rng.random_bool(0.3) {
-            // The list also covers rows that are allocated meanwhile.
+            // The list also covers rows that are allocated while it is built.
             let last = self.rng.random_range(0..=self.table.view.indexed.rows.capacity);
             let listing = Box::new(self.holes(memory, last, "holes meanwhile"));
             grids.push(lanes(1, self.rng.random_range(1..=WARP), self.table.kernels.list_holes, argument(&*listing)));
@@ -213,7 +214,7 @@ impl Case {
         puts.givers == WARP && puts.script.is_none() && !batch.by_blocks && distinct.len() == batch.vectors.len()
     }
 
-    /// Argument for a list of the holes before `last`; the list may be too short.
+    /// Creates the argument for a list of the holes below row `last`. The list may be too short for all of them.
     fn holes(&mut self, memory: &mut Memory, last: u64, name: &str) -> HolesArgument {
         let room = if self.rng.random_bool(0.7) { last } else { self.rng.random_range(0..=last) };
         let references: Vec<u64> = (0..last).chain([self.table.view.indexed.rows.capacity, NO_REFERENCE]).collect();
@@ -237,7 +238,7 @@ impl Case {
             batch.check(table, pool, &contents, memory, news)?;
             let [_, _, full, ..] = memory.read_at::<[u64; 5]>(batch.argument.batch.counts, 1)[0];
             if batch.by_blocks {
-                // A batch put by blocks does not report which of its vectors were Full.
+                // A batch that blocks put does not report which of its vectors were Full.
                 rejected.extend(batch.vectors.iter().filter(|_| full > 0));
             } else {
                 let outcomes = batch.vectors.iter().zip(memory.read_at::<u8>(batch.argument.batch.outcomes, batch.vectors.len()));
@@ -278,7 +279,7 @@ impl Case {
         Ok(())
     }
 
-    /// The launch after the puts: reads the table, and makes a larger index if more puts follow.
+    /// Returns the launch after the puts. It reads the table and, if more puts follow, builds a larger index.
     fn look(&mut self, memory: &mut Memory) -> Vec<Grid> {
         let kernels = self.table.kernels;
         let given = self.table.view.indexed.given(memory);
@@ -302,7 +303,7 @@ impl Case {
         grids
     }
 
-    /// Makes a table of the same rows and additional ones, with an index of twice the slots.
+    /// Creates a table of the same rows and more, with an index of twice the slots.
     fn larger(&mut self, memory: &mut Memory) -> (Table, Box<RebuildArgument>) {
         let others = INDEXED_TABLES.iter().copied().filter(|other| other.width == self.table.kernels.width);
         let kernels = *others.collect::<Vec<_>>().choose(&mut self.rng).expect("its own");
@@ -315,7 +316,8 @@ impl Case {
         (larger, rebuild)
     }
 
-    /// Draws the number of rows: mostly enough for all slots and for rows that lanes may own or lose, otherwise fewer.
+    /// Draws the number of rows. Mostly they suffice for all slots and for rows that lanes may own or lose; otherwise there are
+    /// fewer.
     fn rows(&mut self, room: u64, at_least: u64) -> u64 {
         let enough = (room + 4 * MOST_GIVERS).max(at_least);
         if self.rng.random_bool(0.7) { enough } else { self.rng.random_range(at_least..=room.max(at_least)) }
@@ -345,7 +347,7 @@ impl Case {
         }
     }
 
-    /// Does the host's work after the index was made.
+    /// Does the host's work after the index was built.
     fn grow(&mut self, memory: &mut Memory, mut larger: Table) {
         let (old, rows) = (self.table.view.indexed, &mut larger.view.indexed.rows);
         let given = old.given(memory);
@@ -366,7 +368,7 @@ impl Case {
 }
 
 impl Rows {
-    /// Checks that rows were lost only by lanes that found no free cell.
+    /// Checks that a row was lost only if a lane found no free cell.
     fn check_rows(&self, now: &Self, puts: &Puts) -> Result<(), Wrong> {
         let spares = spares(&self.cells).count();
         let tried = TRIES_TO_GIVE.min(now.cells.len());
@@ -374,15 +376,15 @@ impl Rows {
         if now.holes.len() > self.holes.len() + puts.givers {
             return fails(format!("{} holes, {} before, by {} lanes", now.holes.len(), self.holes.len(), puts.givers));
         }
-        // At least one of the cells that a lane tries was free throughout.
+        // At least one of the cells that a lane tries was free all the time, so no row may be lost.
         if spares + puts.givers <= tried && now.lost != self.lost {
             return fails(format!("{:?} are no spares, {:?} before", now.lost, self.lost));
         }
         Ok(())
     }
 
-    /// Checks that spares are taken before new numbers. One warp put the vectors: its lanes with the first vectors looked at
-    /// their own cells first, and used the rows that they took.
+    /// Checks that spares are used before new numbers. A single warp has put the vectors. The lanes with the first vectors tried
+    /// their own cells first, and used the rows that they took there.
     fn check_reuse(&self, now: &Self, memory: &Memory, batch: &Batch) -> Result<(), Wrong> {
         let outcomes = memory.read_at::<u8>(batch.argument.batch.outcomes, batch.vectors.len().min(WARP));
         let new = (0..outcomes.len()).filter(|at| u32::from(outcomes[*at]) == NEW);
@@ -397,7 +399,8 @@ impl Rows {
     }
 }
 
-/// Checks a list of holes: it has each row of `all`, as far as it has room, and only rows of `most`, each once.
+/// Checks a list of holes. Unless the list was too short, it must have each row of `all`. It may have only rows of `most`, each
+/// at most once.
 fn check_list(memory: &Memory, list: &HolesArgument, all: &BTreeSet<u64>, most: &BTreeSet<u64>) -> Result<(), Wrong> {
     let count = memory.at(list.count, 1)[0];
     let written = memory.at(list.holes, count.min(list.room) as usize);
@@ -431,7 +434,7 @@ impl Program for Growth {
         let config = Config::of_buckets(buckets, *masks.choose(&mut rng).expect("there are masks"), [0; 4], rng.random());
         let room = buckets * self.kernels.slots_per_bucket();
         let config = Config {
-            // Upper bound of the rows that the table ever has.
+            // Upper bound of the number of rows that the table ever has.
             rows: 6 * room + 16 + 4 * MOST_GIVERS,
             spare_cells: *[1, 8, 64, 256].choose(&mut rng).expect("there are numbers"),
             ..config

@@ -1,14 +1,15 @@
-//! The simulated GPU: grids of blocks of warps of lanes, each lane a fibre of this thread.
+//! The simulated GPU: grids of blocks of warps of lanes. Each lane is a fibre of this thread.
 //!
-//! A lane runs until it makes a request that others could notice (`Request`), and is suspended. The machine then knows the next
-//! operation of every lane, and does one of these things at a time:
+//! A lane runs until it makes a request that other lanes could notice (`Request`). It is then suspended. So the machine knows the
+//! next operation of every lane, and does one of these things at a time:
 //!
-//! - A *step*: the scheduler chooses a lane whose next operation is on memory; one atomic access is carried out (a request for
-//!   several neighbouring accesses takes several steps), and the lane goes on to its next request.
+//! - A *step*: the scheduler chooses a lane whose next operation is on memory. The machine carries out one atomic access and, if
+//!   this was the last access of the request, lets the lane run to its next request. (A request for several neighbouring accesses
+//!   takes several steps.)
 //! - A collective, as soon as all its lanes have arrived. Arriving touches no memory, so the order of arrival cannot be noticed,
 //!   and the scheduler does not choose it.
 //!
-//! Votes and shuffles order nothing in memory, as in CUDA; `Warp::sync` and the block barrier do.
+//! As in CUDA, votes and shuffles do not order memory accesses; `Warp::sync` and the block barrier do.
 
 use crate::fault::{Fault, LaneName};
 use crate::memory::{Accessed, Loads, Memory, Use};
@@ -22,10 +23,10 @@ use std::ffi::c_void;
 
 pub const WARP: usize = 32;
 
-/// A kernel; its parameter is the grid's argument.
+/// A kernel. Its parameter is the argument of the grid.
 pub type Kernel = unsafe extern "C" fn(*const c_void);
 
-/// One kernel launch; all grids of a run are under way together, each as on its own stream.
+/// One kernel launch. All grids of a run execute concurrently, as if each were on its own stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
     pub blocks: usize,
@@ -41,13 +42,13 @@ pub struct Grid {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub loads: Loads,
-    /// Data races are faults. If false, a race shows only by its consequences.
+    /// Whether data races are faults. Otherwise a race shows only by its consequences.
     pub races: bool,
-    /// Steps without progress until a launch counts as a livelock.
+    /// Number of steps without progress after which a launch counts as a livelock.
     pub patience: u64,
-    /// Steps until a launch counts as endless.
+    /// Number of steps after which a launch counts as endless.
     pub step_limit: u64,
-    /// Steps until all grids are killed where they are, as when a device is reset.
+    /// Number of steps after which all grids are killed, as when a device is reset.
     pub killed_after: Option<u64>,
 }
 
@@ -57,7 +58,7 @@ impl Default for Rules {
     }
 }
 
-/// Ending of a run that broke no rule of the machine.
+/// How a run ended that broke no rule of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// All lanes have ended.
@@ -84,16 +85,16 @@ struct Lane {
     identity: Box<Identity>,
     yielder: *const Yielder<(), *mut Request>,
     request: *mut Request,
-    /// Accesses of the request that have been carried out.
+    /// Number of accesses of the request that have been carried out.
     done: u32,
     state: State,
-    /// First lane of its warp, and of its block, and the lanes of the block.
+    /// The first lane of this lane's warp, the first lane of its block, and the number of lanes in the block.
     warp: usize,
     block: usize,
     block_lanes: usize,
 }
 
-/// State of the run on this thread, for the hooks.
+/// State of the run on this thread. The hooks use it.
 struct Running {
     memory: *mut Memory,
     lane: usize,
@@ -108,13 +109,14 @@ thread_local! {
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes of a lane's stack.
+/// Size of a lane's stack in bytes.
 const STACK: usize = 64 << 10;
 
-/// Runs grids to their end under a scheduler. `trace` records every step.
+/// Runs grids to their end under a scheduler. If there is a `trace`, records every step in it.
 ///
 /// # Safety
-/// The kernels must touch only simulated memory, their stacks, and the data behind their arguments, which must be valid for them.
+/// The kernels must touch only simulated memory, their stacks, and the data to which their arguments point. These data must be
+/// valid for the kernels.
 pub unsafe fn run(
     memory: &mut Memory,
     grids: &[Grid],
@@ -177,7 +179,7 @@ pub unsafe fn run(
 fn fibre(grid: Grid) -> Fibre {
     let stack = STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| DefaultStack::new(STACK).expect("memory for a stack"));
     Coroutine::with_stack(stack, move |yielder, ()| {
-        // SAFETY: a lane is only ever resumed by `Machine::resume`, which sets RUNNING to a valid value before.
+        // SAFETY: only `Machine::resume` resumes a lane, and it sets RUNNING to a valid value before.
         unsafe { (*RUNNING.get()).yielder = yielder };
         // SAFETY: the caller of `run` promises that the kernel may run with its argument.
         unsafe { (grid.kernel)(grid.argument) };
@@ -188,7 +190,7 @@ struct Machine<'a> {
     lanes: Vec<Lane>,
     /// Lanes whose next operation is on memory.
     ready: Vec<usize>,
-    /// For the first lane of each warp: number of the warp's lanes that wait at a collective.
+    /// By first lane of a warp: number of the warp's lanes that wait at a collective.
     waiting: Vec<u32>,
     running: *mut Running,
     rules: &'a Rules,
@@ -218,7 +220,7 @@ impl Machine<'_> {
         if self.lanes.iter().all(|lane| lane.state == State::Ended) { Ok(Ending::Finished) } else { Err(self.stuck()) }
     }
 
-    /// Next operation of a lane: its request, and the address and size of the next access.
+    /// Returns the next operation of a lane: its request, and the address and size of the next access.
     fn pending(&self, lane: usize) -> (Request, *mut u8, u32) {
         let request = self.request(lane);
         let size = self.access_size(&request);
@@ -226,7 +228,7 @@ impl Machine<'_> {
     }
 
     fn request(&self, lane: usize) -> Request {
-        // SAFETY: a lane that is ready or waits is suspended in `warpset_simt_request`, whose caller holds the request.
+        // SAFETY: a ready or waiting lane is suspended in `warpset_simt_request`, whose caller keeps the request valid.
         unsafe { *self.lanes[lane].request }
     }
 
@@ -236,7 +238,7 @@ impl Machine<'_> {
         if torn { 8 } else { request.size }
     }
 
-    /// Carries out one access of a lane. Returns whether it was the last access of the request.
+    /// Carries out one access of a lane. Returns whether this was the last access of the request.
     fn step(&mut self, lane: usize, scheduler: &mut dyn Scheduler) -> Result<bool, Box<Fault>> {
         let (request, address, size) = self.pending(lane);
         // SAFETY: no fibre is running, so nothing else uses the memory of the run.
@@ -273,14 +275,14 @@ impl Machine<'_> {
         }
         let lane = &mut self.lanes[lane];
         let (start, count) = ((lane.done * size / 4) as usize, size as usize / 4);
-        // SAFETY: the lane is suspended in `warpset_simt_request`, whose caller holds the request.
+        // SAFETY: the lane is suspended in `warpset_simt_request`, whose caller keeps the request valid.
         unsafe { (&mut (*lane.request).value)[start..start + count].copy_from_slice(&answer[..count]) };
         lane.done += 1;
         let accesses = if request.kind == RequestKind::Fence { 1 } else { request.count * request.size / size };
         Ok(lane.done == accesses)
     }
 
-    /// Runs a lane to its next request, and then each lane whose collective that completes.
+    /// Runs a lane to its next request. If this completes a collective, runs all lanes of the collective in the same way.
     fn resume(&mut self, lane: usize, scheduler: &mut dyn Scheduler) -> Result<(), Box<Fault>> {
         let mut next = vec![lane];
         while let Some(lane) = next.pop() {
@@ -298,7 +300,7 @@ impl Machine<'_> {
 
     fn run_lane(&mut self, at: usize) -> Result<(), Box<Fault>> {
         let lane = &mut self.lanes[at];
-        // SAFETY: `running` lives as long as the run, and no fibre is running that could use it.
+        // SAFETY: `running` lives as long as the run. No fibre is running, so nothing else uses it.
         let running = unsafe { &mut *self.running };
         running.lane = at;
         running.identity = &*lane.identity;
@@ -329,7 +331,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Lanes that meet in a collective because `lane` has arrived at it, or has ended.
+    /// Returns the lanes that can now leave a collective, because `lane` has arrived at it or has ended.
     fn met_by(&self, lane: usize) -> Option<Vec<usize>> {
         let Lane { block, block_lanes, warp, state, .. } = self.lanes[lane];
         let block_barrier = || {
@@ -360,7 +362,7 @@ impl Machine<'_> {
         self.lanes[lane].state == State::Waiting && !self.lanes[lane].request.is_null()
     }
 
-    /// Answers the requests of lanes that have met.
+    /// Answers the requests of lanes that have met in a collective.
     fn complete(&mut self, met: &[usize], scheduler: &mut dyn Scheduler) {
         let requests: Vec<Request> = met.iter().map(|lane| self.request(*lane)).collect();
         let vote = |(lane, request): (&usize, &Request)| (request.value[0] & 1) << ((lane - self.lanes[*lane].warp) % WARP);
@@ -375,7 +377,7 @@ impl Machine<'_> {
                 }
                 _ => request.value,
             };
-            // SAFETY: the lane is suspended in `warpset_simt_request`, whose caller holds the request.
+            // SAFETY: the lane is suspended in `warpset_simt_request`, whose caller keeps the request valid.
             unsafe { (*self.lanes[lane].request).value = answer };
             self.lanes[lane].request = std::ptr::null_mut();
             self.waiting[self.lanes[lane].warp] -= 1;
@@ -404,7 +406,7 @@ impl Machine<'_> {
         unsafe { &*(*self.running).memory }.names()[lane]
     }
 
-    /// Fault of a run in which some lanes wait and no lane has a memory operation to do.
+    /// Returns the fault of a run in which some lanes wait and no lane has a memory operation to do.
     fn stuck(&self) -> Box<Fault> {
         let waiting = (0..self.lanes.len()).filter(|lane| self.waits(*lane));
         let who = waiting.map(|lane| (lane, self.request(lane))).collect::<Vec<_>>();
@@ -418,30 +420,30 @@ impl Machine<'_> {
         Box::new(if ended || apart { Fault::Divergence(list) } else { Fault::Deadlock(list) })
     }
 
-    /// Returns the stacks of lanes that have not ended.
+    /// Collects the stacks of lanes that have not ended, for use by later runs.
     fn release_stacks(&mut self) {
         for mut fibre in self.lanes.iter_mut().filter_map(|lane| lane.fibre.take()) {
-            // SAFETY: kernels own nothing that must be dropped, and no reference to their stacks is left.
+            // SAFETY: kernels own nothing that must be dropped, and no references to their stacks remain.
             unsafe { fibre.force_reset() };
             STACKS.with_borrow_mut(|stacks| stacks.push(fibre.into_stack()));
         }
     }
 }
 
-/// Formats a list for a message; a long list is shortened.
+/// Formats a list for a message, and shortens a long list.
 fn summary(list: &[String]) -> String {
     let more = if list.len() > 4 { format!("; and {} more", list.len() - 4) } else { String::new() };
     list[..list.len().min(4)].join("; ") + &more
 }
 
-/// Hands a lane's request to the machine, and returns when it has been carried out.
+/// Passes a lane's request to the machine. Returns when the machine has carried it out.
 ///
 /// # Safety
-/// Only the code of a lane may call this; `request` must be valid until the call returns.
+/// Only the code of a lane may call this function. `request` must be valid until the call returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpset_simt_request(request: *mut Request) {
-    // SAFETY: lanes run only while RUNNING is valid; the yielder was set when this lane was started or resumed, and belongs to
-    // it.
+    // SAFETY: lanes run only while RUNNING is valid. The yielder belongs to this lane; it was set when the lane was started or
+    // resumed.
     let yielder = unsafe { &*(*RUNNING.get()).yielder };
     yielder.suspend(request);
 }
@@ -459,12 +461,12 @@ extern "C" fn warpset_simt_steps() -> u64 {
     unsafe { (*RUNNING.get()).steps }
 }
 
-/// Ends the run with a fault of the lane that is running.
+/// Ends the run with a fault of the running lane.
 fn fail(fault: Box<Fault>) -> ! {
     // SAFETY: lanes run only while RUNNING is valid.
     let running = unsafe { &mut *RUNNING.get() };
     running.fault = Some(fault);
-    // SAFETY: the yielder belongs to the lane that is running.
+    // SAFETY: the yielder belongs to the running lane.
     let yielder = unsafe { &*running.yielder };
     yielder.suspend(std::ptr::null_mut());
     unreachable!("a lane is not resumed after a fault")
@@ -497,14 +499,14 @@ pub fn plain(address: *mut u8, size: usize, write: bool) {
     }
 }
 
-/// The line of C++ that is being executed, if debug information has it.
+/// Returns the line of C++ that the lane is executing, if debug information has it.
 fn line_of_kernel() -> Option<String> {
     let stack = std::backtrace::Backtrace::force_capture().to_string();
     let mut lines = stack.lines().filter_map(|line| line.trim().strip_prefix("at "));
-    // Functions of the machine, of a module (cpp/module.h) and of the C library are not the kernel.
+    // Skip functions of the machine, of a module (cpp/module.h) and of the C library.
     let line = lines.find(|line| ![".rs:", "/module.h:", ".c:"].iter().any(|other| line.contains(other)))?;
     let line = line.rsplit('/').next().unwrap_or(line);
-    // The column is cut off.
+    // Cut off the column.
     Some(line.rsplit_once(':').filter(|(start, _)| start.contains(':')).map_or(line, |(start, _)| start).to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! Kernels that a test compiles and loads at run time, such as code that was generated from a model.
+//! Kernels that a test compiles and loads at run time, for example from code that was generated for a model.
 
 use crate::machine::{plain, warpset_simt_identity, warpset_simt_misaligned, warpset_simt_request};
 use crate::request::{Identity, Request};
@@ -11,7 +11,7 @@ use std::process::Command;
 /// A loaded shared object with kernels for the simulated GPU.
 pub struct Module(Library);
 
-/// See cpp/module.h.
+/// Mirrors `Functions` in cpp/module.h.
 #[repr(C)]
 struct Functions {
     request: unsafe extern "C" fn(*mut Request),
@@ -28,10 +28,11 @@ static FUNCTIONS: Functions =
     Functions { request: warpset_simt_request, identity: warpset_simt_identity, misaligned: warpset_simt_misaligned, access };
 
 impl Module {
-    /// Compiles a C++ file of `folder`, which includes cpp/module.h before anything else, and loads it. Headers are searched in
-    /// `folder` first, then among the library's for this machine. `options` are for the compiler.
+    /// Compiles a C++ file of `folder`, which must include cpp/module.h first, and loads it. Headers are searched in `folder`
+    /// first, then among the library's headers for this machine. `options` are passed to the compiler.
     ///
-    /// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
+    /// If there is no compiler, prints the reason and returns `None`, or panics if `WARPSET_REQUIRE_CXX` is set in the
+    /// environment.
     pub fn compile(folder: &Path, file: &str, options: &[String]) -> Option<Self> {
         let compiler = std::env::var("CXX").ok().filter(|name| !name.is_empty()).unwrap_or("c++".into());
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -57,14 +58,14 @@ impl Module {
         for include in [folder, &own.join("../../cuda/platform/simt"), &own.join("../../cuda"), &own.join("cpp")] {
             compile.extend(["-I".into(), include.into()]);
         }
-        // Linked without `-fsanitize=thread`, whose own functions would be linked otherwise.
+        // Link without `-fsanitize=thread`, because that would link the sanitizer's own functions.
         let link = ["-shared".into(), "-Wl,-Bsymbolic".into(), "-o".into(), library.clone().into(), object.into()];
         if !run(&compile) || !run(&link) {
             return None;
         }
-        // SAFETY: initialisers of the object call functions of cpp/module.h that do nothing.
+        // SAFETY: the initialisers of the object call only functions of cpp/module.h that do nothing.
         let module = Self(unsafe { Library::new(library) }.expect("the object that was just linked"));
-        // SAFETY: the type is that of cpp/module.h.
+        // SAFETY: cpp/module.h declares the function with this type.
         unsafe { module.symbol::<unsafe extern "C" fn(&Functions)>("warpset_simt_connect")(&FUNCTIONS) };
         Some(module)
     }
@@ -72,9 +73,9 @@ impl Module {
     /// Returns a function of the object.
     ///
     /// # Safety
-    /// `T` must be the function's type. The caller must not call the function after the module was dropped.
+    /// `T` must be the function's type. The caller must not call the function after the module has been dropped.
     pub unsafe fn symbol<T: Copy>(&self, name: &str) -> T {
-        // SAFETY: the caller vouches for the type.
+        // SAFETY: the caller guarantees the type.
         *unsafe { self.0.get::<T>(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 }

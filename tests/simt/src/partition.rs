@@ -1,10 +1,10 @@
-//! A rank of a cluster sorts its vectors by owner (cuda/warpset/cluster/partition.cuh). Warps claim representatives, or
-//! representatives are not used. Warps then scatter vectors to runs, which may be too small at first, and gather the owners'
-//! answers.
+//! Tests how a rank of a cluster sorts its vectors by owner (cuda/warpset/cluster/partition.cuh). In some cases warps claim
+//! representatives, in others there are none. Warps then scatter vectors to runs, which may be too small at first, and gather the
+//! owners' answers.
 //!
-//! Every batch of a cluster is sorted this way. A rank of the model checker makes its batch in another kernel, which
-//! [`crate::search`] simulates (`What::Level`): that kernel makes offers of a level's states, and does not know owners. The two
-//! simulations share nothing.
+//! Every batch of a cluster is sorted this way. A rank of the model checker builds its batch in another kernel, which
+//! [`crate::search`] simulates (`What::Level`): that kernel makes offers of a level's states and does not know owners. The two
+//! simulations share no code.
 
 use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, Kernel, WARP};
@@ -24,7 +24,7 @@ unsafe extern "C" {
     fn warpset_simt_partition_answer(argument: *const std::ffi::c_void);
 }
 
-/// Argument of the kernels: a partition, and the memory that the one-lane kernels write.
+/// Argument of the kernels: a partition, and the memory to which the one-lane kernels write.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Argument {
@@ -36,10 +36,10 @@ struct Argument {
     reply: u64,
 }
 
-/// `cursor_step`.
+/// Mirrors `cursor_step`.
 const CURSOR_STEP: usize = 16;
 
-/// Whether C++ has the same layouts.
+/// Whether the C++ structures have the same layouts.
 pub fn has_the_layouts_of_rust() -> bool {
     // SAFETY: C++ defines this as a constant, which no code writes.
     unsafe { warpset_simt_partition_bytes == [size_of::<PartitionView>(), size_of::<Argument>()].map(|bytes| bytes as u64) }
@@ -68,18 +68,18 @@ impl Program for Partition {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let width = *[1, 2, 3, 4, 5, 8].get(rng.random_range(0..6usize)).expect("there are six");
         let (ranks, is_filtered) = (rng.random_range(1..=4usize), rng.random_bool(0.5));
-        // The batch may exceed what a warp takes at a time; it has few distinct vectors, or mostly distinct ones.
+        // The batch may have more vectors than a warp takes at a time. It has few distinct vectors, or mostly distinct ones.
         let count = if rng.random_bool(0.1) { rng.random_range(1..=300usize) } else { rng.random_range(1..=70) };
         let kinds = if rng.random_bool(0.5) { 1 + count / 8 } else { 4 * count };
         let vectors: Vec<Vec<u32>> = (0..count)
             .map(|_| {
                 let kind = rng.random_range(0..kinds) as u32;
-                // Vectors agree in all but the last word.
+                // Vectors differ only in the last word.
                 (0..width).map(|word| if word == width - 1 { kind } else { 7 }).collect()
             })
             .collect();
         let seeds: Vec<[u64; 2]> = (0..=width).map(|_| [rng.random(), rng.random()]).collect();
-        // In some cases all vectors have one hash, or one of four.
+        // In some cases all vectors have the same hash, or there are only four hashes.
         let hash_mask = *[u64::MAX, u64::MAX, 0, 3 << 62].get(rng.random_range(0..4usize)).expect("there are four");
         let bounds: Vec<u64> = (0..ranks as u64).map(|rank| rank * (u64::MAX / ranks as u64)).collect();
         let slots = (2 * count).next_power_of_two();
@@ -90,7 +90,7 @@ impl Program for Partition {
             (shared("outcomes", count), shared("references", 8 * count), shared("owners", 4 * count));
         let (send, reply) =
             (shared("send", (4 * width * count).next_multiple_of(16) + 16 * ranks), shared("reply", 9 * count + 512 * ranks));
-        // Runs hold some of the rows, or none; the layout changes later.
+        // At first, runs have space for some rows or none. The layout changes later.
         let capacities: Vec<u64> = (0..ranks).map(|_| rng.random_range(0..=count as u64)).collect();
         let runs: Vec<u64> =
             capacities.iter().map(|rows| shared("a first run", (4 * width * *rows as usize).next_multiple_of(16))).collect();

@@ -1,5 +1,5 @@
-//! Relocation of compact cuckoo tables (cuda/warpset/compact/relocation.cuh): keys are put, relocated, put back, and put again,
-//! in small tables that have too few slots for them.
+//! Relocation of compact cuckoo tables (cuda/warpset/compact/relocation.cuh): keys are put, relocated, put back, and put again.
+//! The tables are small and have too few slots for all keys.
 
 use crate::checks::{Contents, Pool};
 use crate::compact::{Layout, Level};
@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashSet;
 
-/// Batches of all keys, before and after the stash is relocated, and between these, batches of the keys that are left over.
+/// Batches of all keys before and after the stash is relocated, and batches of the remaining keys in between.
 struct Case {
     table: Table,
     pool: Pool,
@@ -40,10 +40,11 @@ impl Relocation {
         Self { kernels, case: None }
     }
 
-    /// Draws a layout: two functions, all slots in one round, and a stash with some slots reserved for keys that are put back.
+    /// Draws a layout with two functions, all slots in one round, and a stash in which some slots are reserved for keys that are
+    /// put back.
     fn layout(&self, rng: &mut Pcg64Mcg) -> Layout {
         let (key_bits, slot_bits) = (self.kernels.key_bits, self.kernels.slot_bits);
-        // If both functions lead to the same bucket, chains are long.
+        // If both functions lead to the same bucket, relocation chains are long.
         let alike = rng.random_bool(0.1);
         let (multipliers, step) =
             if alike { ([1; 3], 0) } else { ([0; 3].map(|_| rng.random::<u64>() | 1), rng.random::<u64>() | 1) };
@@ -77,7 +78,7 @@ fn batch(memory: &mut Memory, table: &Table, pool: &Pool, keys: Vec<usize>, name
 }
 
 impl BatchOf {
-    /// Outcome of each key.
+    /// The outcome of each key.
     fn outcomes<'a>(&'a self, memory: &'a Memory) -> impl Iterator<Item = (usize, u32)> + 'a {
         let outcomes = memory.read_at::<u8>(self.argument.batch.outcomes, self.keys.len());
         self.keys.iter().copied().zip(outcomes.iter().map(|outcome| (*outcome).into()))
@@ -143,7 +144,7 @@ impl Program for Relocation {
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
         let Case { table, pool, before, relocate, put_back, after } = self.case.as_ref().expect("a case was set up");
-        // Whichever keys have been moved: each key is stored once, and no slot before it on its walk is free.
+        // Whichever keys were moved, each key must be stored once, and no slot before it on its walk may be free.
         let contents = Contents::read(table, memory, pool, false)?;
         contents.check_counts(table, memory)?;
         let [taken, left_over] = memory.at(relocate.counts, 1)[0];

@@ -1,9 +1,9 @@
-//! Requests of lanes to the machine. Mirrors the structures of `cuda/platform/simt/warpset/platform.cuh`.
+//! Requests of lanes to the machine. They mirror the structures of `cuda/platform/simt/warpset/platform.cuh`.
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
 
-/// Kind of operation. Memory operations touch cells of memory; collectives wait for other lanes.
+/// Kind of operation. Memory operations access cells of memory; collectives wait for other lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestKind {
@@ -28,18 +28,18 @@ impl RequestKind {
         matches!(self, Self::Ballot | Self::Shuffle | Self::SyncWarp | Self::SyncBlock)
     }
 
-    /// Whether the operation reads and writes in one step: no other write comes between the two in the coherence order.
+    /// Whether the operation reads and writes in one step, so that no other write comes between the two in the coherence order.
     pub fn is_read_modify_write(self) -> bool {
         matches!(self, Self::CompareAndSwap | Self::FetchAdd | Self::Add | Self::Max)
     }
 
-    /// Whether operations of this kind can be done in any order: additions and maxima without results.
+    /// Whether operations of this kind can be done in any order: additions and maxima whose results are discarded.
     pub fn is_commutative(self) -> bool {
         matches!(self, Self::Add | Self::Max)
     }
 }
 
-/// Memory order, device scope. `Weak` accesses are PTX's weak accesses: plain ones.
+/// Memory order; all operations have device scope. `Weak` accesses are PTX's weak accesses: plain ones.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
@@ -73,7 +73,7 @@ impl Site {
         if self.file.is_null() {
             return "?";
         }
-        // SAFETY: `__builtin_FILE` gives a string literal: it ends in zero and lives as long as the program.
+        // SAFETY: `__builtin_FILE` returns a string literal, which ends in zero and lives as long as the program.
         unsafe { CStr::from_ptr(self.file) }.to_str().unwrap_or("?")
     }
 }
@@ -115,7 +115,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of a kernel written in Rust: an operation on `size` bytes.
+    /// Creates a request for a kernel that is written in Rust: an operation on `size` bytes.
     pub fn new(kind: RequestKind, order: Order, address: *mut u8, size: u32) -> Self {
         let site = Site { file: c"Rust".as_ptr(), line: 0 };
         Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }

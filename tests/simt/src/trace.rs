@@ -1,11 +1,11 @@
-//! Readable record of a run, step by step.
+//! A readable record of a run, step by step.
 
 use crate::fault::{LaneName, Location};
 use crate::memory::Memory;
 use crate::request::{Order, Request, RequestKind};
 use std::fmt;
 
-/// One access of memory.
+/// One access to memory.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub lane: LaneName,
@@ -16,9 +16,9 @@ pub struct Step {
     expected: [u32; 4],
     value: [u32; 4],
     site: String,
-    /// Value that was read, or that was there before.
+    /// Value that the access read, or that was there before the access.
     pub answer: [u32; 4],
-    /// Number of newer values that a load did not see, or that a write was placed before.
+    /// Number of newer values that a load did not return, or before which a write was placed.
     pub age: u32,
 }
 
@@ -39,7 +39,7 @@ impl Step {
     }
 }
 
-/// Displays cells as one number, the first cell in its low bits.
+/// Displays cells as one number. The first cell is in its low bits.
 struct Number<'a>(&'a [u32]);
 
 impl fmt::Display for Number<'_> {
@@ -95,7 +95,7 @@ impl Trace {
         &self.0
     }
 
-    /// Formats the last `most` steps for which `about` is true.
+    /// Formats the last `most` steps for which `about` returns true.
     pub fn show(&self, most: usize, about: impl Fn(&Step) -> bool) -> String {
         let steps: Vec<_> = self.0.iter().enumerate().filter(|(_, step)| about(step)).collect();
         let left_out = steps.len().saturating_sub(most);

@@ -1,5 +1,5 @@
-//! The nodes of a tree table, seen from outside. The walks of trees here share no code with the kernels': they go from the root
-//! down, where `tree/shape.cuh` mostly goes up.
+//! The nodes of a tree table. The walks of trees here share no code with the kernels: they go from the root down, whereas
+//! `tree/shape.cuh` mostly goes up.
 //!
 //! With the neighboured pairing, the left subtree of n words has the largest power of two below n words. With the halved pairing,
 //! it has half of the words, rounded up.
@@ -18,7 +18,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Reads the nodes of a table: each is stored once, belongs to a vector of the pool, and none is (0, 0).
+    /// Reads the nodes of a table. Each node must be stored once, must belong to a vector of the pool, and must not be (0, 0).
     pub fn read(table: &Table, memory: &Memory, pool: &Pool) -> Result<Self, Wrong> {
         let about = |slot: usize| ("nodes".to_owned(), 8 * slot..8 * slot + 8);
         let slots = table.nodes(memory).to_vec();
@@ -52,12 +52,12 @@ impl Nodes {
         self.slots.iter().filter(|node| **node != 0).count() as u64
     }
 
-    /// A free slot in which a node could be.
+    /// Returns a free slot for a node.
     pub fn free(&self, table: &Table) -> Option<usize> {
         self.slots[..table.node_slots].iter().position(|node| *node == 0)
     }
 
-    /// Vector of a root pair, if all its nodes are stored.
+    /// Returns the vector of a root pair, if all its nodes are stored.
     pub fn vector(&self, root: [u32; 2]) -> Option<Vec<u32>> {
         let mut words = vec![0; self.width];
         let Tree::Pair(left, right) = &self.shape else { panic!("vectors have two words or more") };
@@ -66,7 +66,7 @@ impl Nodes {
         Some(words)
     }
 
-    /// Writes the words that `value` stands for.
+    /// Writes the words of the tree that `value` stands for.
     fn collect(&self, tree: &Tree, value: u32, words: &mut [u32]) -> Option<()> {
         match tree {
             Tree::Word(at) => words[*at] = value,
@@ -82,20 +82,19 @@ impl Nodes {
         Some(())
     }
 
-    /// Root pair of a vector, if all its nodes are stored.
+    /// Returns the root pair of a vector, if all its nodes are stored.
     pub fn root(&self, vector: &[u32]) -> Option<[u32; 2]> {
         self.walk(vector, &mut HashSet::new())
     }
 
-    /// As `root`; also adds to `wanted` each node of the vector that could be put, which requires that its own child nodes are
-    /// stored.
+    /// As `root`. Also adds to `wanted` each node of the vector that could be put next, because its child nodes are stored.
     fn walk(&self, vector: &[u32], wanted: &mut HashSet<u64>) -> Option<[u32; 2]> {
         let Tree::Pair(left, right) = &self.shape else { panic!("vectors have two words or more") };
         let (left, right) = (self.value(left, vector, wanted), self.value(right, vector, wanted));
         Some([left?, right?])
     }
 
-    /// Value that stands for the words of a tree.
+    /// Returns the value that stands for the words of a tree.
     fn value(&self, tree: &Tree, vector: &[u32], wanted: &mut HashSet<u64>) -> Option<u32> {
         let (left, right) = match tree {
             Tree::Word(at) => return Some(vector[*at]),
@@ -107,19 +106,19 @@ impl Nodes {
     }
 }
 
-/// Tree shape: which words are paired.
+/// Shape of a tree: which words are paired.
 enum Tree {
     Word(usize),
     Pair(Box<Tree>, Box<Tree>),
 }
 
 impl Tree {
-    /// Tree of `width` words, by the number of a pairing in tree/shape.cuh.
+    /// Creates the tree of `width` words. `pairing` is the number of a pairing in tree/shape.cuh.
     fn new(pairing: u32, width: usize) -> Self {
         match pairing {
             0 => Self::cut(0, width, |count| count.next_power_of_two() / 2),
             1 => {
-                // Lengths of the rows, from the row above the words upwards.
+                // Lengths of the rows, upwards from the row above the words.
                 let mut rows = vec![width.div_ceil(2)];
                 while rows[rows.len() - 1] > 1 {
                     rows.push(rows[rows.len() - 1].div_ceil(2));
@@ -131,7 +130,7 @@ impl Tree {
         }
     }
 
-    /// Tree of `count` words from `first` on, with the first `left_of(count)` words on the left.
+    /// Creates the tree of `count` words from `first` on, with the first `left_of(count)` words on the left.
     fn cut(first: usize, count: usize, left_of: fn(usize) -> usize) -> Self {
         if count == 1 {
             return Self::Word(first);
@@ -140,8 +139,8 @@ impl Tree {
         Self::pair(Self::cut(first, left, left_of), Self::cut(first + left, count - left, left_of))
     }
 
-    /// Tree at a position of the last of these rows. Its children are in the row before: at that position, and this row's length
-    /// further on.
+    /// Creates the tree at a position of the last of these rows. Its children are in the row before: one at the same position,
+    /// the other further right by the length of this row.
     fn interleaved(width: usize, rows: &[usize], position: usize) -> Self {
         let [before @ .., length] = rows else { panic!("there is a row") };
         match before.last() {

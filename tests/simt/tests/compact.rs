@@ -1,7 +1,7 @@
 //! The compact table's kernels and headers on the simulated GPU: stress trials of random operations for every spec, and every
 //! schedule of tiny cases.
 //!
-//! Numbers of specs and schedules as in bucket.rs.
+//! bucket.rs says how many specs and schedules are tested.
 
 use crate::support::{Few, Group, SCHEDULERS, layouts, share};
 use libtest_mimic::{Failed, Trial};
@@ -19,7 +19,7 @@ pub fn trials() -> Vec<Trial> {
     for kernels in COMPACTS {
         group.stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 });
     }
-    // Codes with room for a stash function.
+    // The codes of these specs have space for a stash function.
     for kernels in [compact(12, 16), compact(20, 32), compact(31, 32), compact(40, 64)].into_iter().flatten() {
         relocations(&mut group, kernels);
         crowds(&mut group, kernels);
@@ -49,7 +49,7 @@ fn places_give_their_keys_back() -> Result<(), Failed> {
     Ok(())
 }
 
-/// One trial per scheduler.
+/// Adds one trial of relocation for each scheduler.
 fn relocations(group: &mut Group, kernels: &'static Kernels) {
     for strategy in SCHEDULERS {
         let name = format!("relocation::{}::{strategy}", Relocation::new(kernels).name());
@@ -57,7 +57,7 @@ fn relocations(group: &mut Group, kernels: &'static Kernels) {
     }
 }
 
-/// One trial per scheduler.
+/// Adds one trial under contention for each scheduler.
 fn crowds(group: &mut Group, kernels: &'static Kernels) {
     for strategy in SCHEDULERS {
         for stale in [false, true] {
@@ -71,9 +71,9 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Every schedule of: two lanes with two operations each on two keys; three lanes with a key each; two warps with a key each.
-/// Buckets have one slot, in one round or two rounds; the table has two buckets, and a stash of one slot and one more for keys
-/// that are put back.
+/// Tries every schedule of: two lanes with two operations each on two keys; three lanes with one key each; two warps with one key
+/// each. Buckets have one slot, in one round or in two. The table has two buckets and a stash with one slot, plus one slot for
+/// keys that are put back.
 fn exhaustive(group: &mut Group) {
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("exhaustive::{}", make().name());
@@ -93,7 +93,7 @@ fn exhaustive(group: &mut Group) {
             }
         }
     }
-    // A stash that is nearly full, or full; equal keys, and different ones.
+    // The stash is nearly full, or full. Keys are equal, or different.
     for kernels in [compact(12, 16), compact(20, 32), compact(64, 64)].into_iter().flatten() {
         for stash in [Stash::Nearly, Stash::Full, Stash::PutBack] {
             for stale in [false, true] {

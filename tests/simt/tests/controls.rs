@@ -1,5 +1,5 @@
-//! Negative controls: each known-wrong algorithm must be caught for the expected reason, and the right one beside it must survive
-//! the same explorations.
+//! Negative controls: each known-wrong algorithm must be caught for the expected reason, and the right one next to it must
+//! survive the same explorations.
 //!
 //! `WARPSET_TEST_FULL=1 cargo test -p warpset-simt --test simulator -- controls:: --nocapture --test-threads 1` prints the speed:
 //! one line per control and strategy. A plain run has the same controls, with fewer explorations and fewer schedules to survive.
@@ -27,13 +27,13 @@ const ALL: &[Strategy] = &[RANDOM, PCT, LOCK_STEP, EXHAUSTIVE];
 /// Strategies that choose at random.
 const SAMPLING: &[Strategy] = &[RANDOM, PCT, LOCK_STEP];
 
-/// Explorations per strategy, each with its own seeds: a single one could be lucky.
+/// Number of explorations for each strategy. Each has its own seeds, because a single exploration could be lucky.
 fn explorations() -> u64 {
     if full() { 10 } else { 2 }
 }
-/// Number of schedules after which an exploration without a catch has failed.
+/// Number of schedules after which an exploration fails if it has caught nothing.
 const MOST: u64 = 20_000;
-/// Schedules that a right program must survive: in a full run more than any exploration of a wrong one needs.
+/// Number of schedules that a right program must survive. In a full run it is more than any exploration of a wrong program needs.
 fn survived() -> u64 {
     if full() { 2_000 } else { 200 }
 }
@@ -46,7 +46,7 @@ fn indexed(width: u32, slot_bits: u32) -> &'static Kernels {
     table::indexed(width, slot_bits).expect("a spec of every build")
 }
 
-/// Rules for small programs: a lane without progress for 1,000 steps will never make any.
+/// Rules for small programs: a lane that makes no progress in 1,000 steps never makes any.
 fn rules() -> Rules {
     Rules { patience: 1000, ..Rules::default() }
 }
@@ -55,7 +55,7 @@ fn loads(loads: Loads) -> Rules {
     Rules { loads, races: false, ..rules() }
 }
 
-/// Asserts that each strategy catches the program in every exploration, for one of these reasons. Returns the last catch.
+/// Asserts that in every exploration each strategy catches the program, for one of these reasons. Returns the last catch.
 fn caught(mut program: impl Program, rules: &Rules, strategies: &[Strategy], reasons: &[&str]) -> Box<Catch> {
     let mut last = None;
     for &strategy in strategies {
@@ -75,13 +75,13 @@ fn caught(mut program: impl Program, rules: &Rules, strategies: &[Strategy], rea
     last.expect("some strategy")
 }
 
-/// Differences between the machine and a sound one with race detection.
+/// Describes how the machine differs from a correct one with race detection.
 fn machine(rules: &Rules) -> String {
     let differences = [(rules.loads.torn, " torn"), (rules.loads.weak, " weak"), (!rules.races, " unwatched")];
     differences.into_iter().filter_map(|(differs, how)| differs.then_some(how)).collect()
 }
 
-/// Formats the means over the explorations, and the slowest.
+/// Formats the means over the explorations, and the slowest exploration.
 fn speed(name: &str, strategy: Strategy, catches: &[Box<Catch>]) -> String {
     let count = catches.len() as f64;
     let mean = |of: &dyn Fn(&Catch) -> f64| catches.iter().map(|catch| of(catch)).sum::<f64>() / count;
@@ -114,13 +114,13 @@ fn survives(mut program: impl Program, rules: &Rules, strategies: &[Strategy]) {
     }
 }
 
-/// The control in one warp and in separate blocks, with and without stale loads.
+/// Returns the control in one warp and in separate blocks, with and without stale loads.
 fn everywhere(algorithm: Algorithm, case: Case) -> [Control; 4] {
     let control = || Control::new(algorithm, case.clone());
     [control(), control().apart(), control().sequential(), control().apart().sequential()]
 }
 
-/// The control of the controls: a right algorithm survives all trials of the wrong ones.
+/// The positive control: a right algorithm survives all trials of the wrong ones.
 #[test]
 fn chained_claiming_survives() {
     for algorithm in [CHAINED, BACKWARDS] {
@@ -146,7 +146,7 @@ fn alone_all_survive() {
     alone(PUT_BACKWARDS_FIND_FORWARDS, Case::crowd_and_find());
 }
 
-/// GPUexplore 1.0 claims the first word only: the same vector is stored twice, and is New twice.
+/// GPUexplore 1.0 claims only the first word. The same vector is stored twice, and is New twice.
 #[test]
 fn gpuexplore_1() {
     for control in everywhere(GPUEXPLORE_1, Case::equal()) {
@@ -154,24 +154,24 @@ fn gpuexplore_1() {
     }
 }
 
-/// GPUexplore 2.0 assumes that claiming all words at once is atomic. It is not, so vectors are mixed, or stored twice.
+/// GPUexplore 2.0 assumes that claiming all words at once is atomic. Because it is not, vectors are mixed or stored twice.
 #[test]
 fn gpuexplore_2() {
     for (case, reason) in [(Case::different(), "mixed vectors"), (Case::equal(), "replication")] {
         caught(Control::new(GPUEXPLORE_2, case.clone()), &rules(), ALL, &[reason]);
         caught(Control::new(GPUEXPLORE_2, case.clone()).sequential(), &rules(), ALL, &[reason]);
-        // The assumption holds if all lanes of a warp do an instruction before another warp goes on.
+        // The assumption holds if all lanes of a warp do an instruction before another warp continues.
         let apart = || Control::new(GPUEXPLORE_2, case.clone()).apart().sequential();
         survives(apart(), &rules(), &[LOCK_STEP]);
         caught(apart(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &[reason]);
     }
 }
 
-/// The thesis' table waits for the lane that writes: for ever, if the scheduler never runs that lane.
+/// A lane of the thesis' table waits for the lane that writes. If the scheduler never runs the writing lane, it waits for ever.
 #[test]
 fn thesis_spinlock() {
     caught(Control::new(THESIS_SPINLOCK, Case::equal()), &rules(), &[LOCK_STEP], &["livelock"]);
-    // PCT is as unfair: it prefers the lane that waits.
+    // PCT is just as unfair: it prefers the waiting lane.
     caught(Control::new(THESIS_SPINLOCK, Case::equal()), &rules(), &[PCT], &["livelock"]);
     for case in [Case::equal(), Case::different(), Case::prefix(), Case::crowd()] {
         for control in everywhere(THESIS_SPINLOCK, case.clone()) {
@@ -181,8 +181,8 @@ fn thesis_spinlock() {
     }
 }
 
-/// Without release and acquire the thesis' table can fail under any schedule: a lane may see the mark disappear before it sees
-/// the words that the mark guards.
+/// Without release and acquire, the thesis' table can fail under any schedule: a lane may find that the mark has disappeared, and
+/// still read old values of the words that the mark guards.
 #[test]
 fn thesis_spinlock_without_order() {
     let control = || Control::new(THESIS_SPINLOCK_RELAXED, Case::equal());
@@ -191,7 +191,7 @@ fn thesis_spinlock_without_order() {
     survives(control().sequential(), &rules(), &[RANDOM]);
 }
 
-/// The real headers on a machine whose 16-byte load is two loads of 8: half a chunk is taken for another chunk.
+/// The real headers on a machine whose 16-byte load is two loads of 8 bytes: a lane mistakes half a chunk for another chunk.
 #[test]
 fn chained_torn() {
     for stale in [true, false] {
@@ -201,8 +201,8 @@ fn chained_torn() {
             caught(trial, &torn, ALL, &["replication"]);
         }
         for kernels in [table::bucket(4, 16, 64), table::bucket(8, 16, 64)].into_iter().flatten() {
-            // Possible results: a replica; Full if a replica finds no slot; Seen in a slot without the vector, if the load that
-            // confirms the match is torn too.
+            // Possible results: a replica; Full, if a replica finds no slot; Seen in a slot without the vector, if the load that
+            // confirms the match is torn, too.
             caught(
                 Stress::new(kernels, Scale::Lanes, stale),
                 &torn,
@@ -225,7 +225,8 @@ fn chained_stale() {
     }
 }
 
-/// Chained claiming that loads a chunk again after a lost compare-and-swap, instead of using the value that this returned.
+/// Chained claiming that loads a chunk again after a lost compare-and-swap, instead of using the value that the compare-and-swap
+/// returned.
 #[test]
 fn chained_looks_again() {
     let unwatched = Rules { races: false, ..rules() };
@@ -235,12 +236,12 @@ fn chained_looks_again() {
     for algorithm in [LOOKS_AGAIN_WEAK, LOOKS_AGAIN_TOGETHER_WEAK] {
         caught(Control::new(algorithm, Case::equal()), &rules(), ALL, &["data race"]);
     }
-    // The lane that lost loads again: its compare-and-swap saw the value, and in the model (src/memory) no later load of that
-    // lane sees an older one, not even a weak one. So only the race detector objects.
+    // The lane that lost loads again. Its compare-and-swap has read the value, and in the model (src/memory) no later load of
+    // that lane returns an older value, not even a weak load. So only the race detector objects.
     survives(Control::new(LOOKS_AGAIN_WEAK, Case::equal()), &unwatched, ALL);
 }
 
-/// Lanes that claim the chunks of a slot in different orders mix vectors; lanes that find in another order than they put miss
+/// Lanes that claim the chunks of a slot in different orders mix vectors. Lanes that find in another order than they put miss
 /// stored vectors.
 #[test]
 fn chained_out_of_order() {
@@ -253,7 +254,7 @@ fn chained_out_of_order() {
     }
 }
 
-/// The last chunk is stored, not claimed: each lane believes that it was first.
+/// The last chunk is stored without a claim, so each lane believes that it was first.
 #[test]
 fn chained_last_stored() {
     for control in everywhere(LAST_STORED, Case::equal()) {
@@ -264,19 +265,19 @@ fn chained_last_stored() {
     }
 }
 
-/// A key that cuckoo hashing has evicted is in no slot until it has arrived at its other slot.
+/// A key that cuckoo hashing has evicted is in no slot until it arrives at its other slot.
 #[test]
 fn cuckoo_find() {
     for make in [|| Control::new(CUCKOO, Case::evicted()), || Control::new(CUCKOO, Case::evicted()).sequential()] {
         caught(make(), &rules(), &[RANDOM, PCT, EXHAUSTIVE], &["forgotten vector"]);
         caught(make().apart(), &rules(), &[LOCK_STEP], &["forgotten vector"]);
-        // In lock-step, diverged lanes of one warp do not interrupt each other.
+        // In lock-step, diverged lanes of a warp do not interrupt each other.
         survives(make(), &rules(), &[LOCK_STEP]);
     }
     caught(Control::new(CUCKOO, Case::evicted_and_put()).sequential(), &rules(), &[RANDOM], &["replication"]);
 }
 
-/// Tree tables with one wrong part are caught, and the correct one survives the same scripts.
+/// Tree tables with one wrong part are caught. The correct table survives the same scripts.
 #[test]
 fn trees() {
     let trial = |control: TableControl, alike, players: &[&[Call]], stale| {
@@ -291,20 +292,20 @@ fn trees() {
         survives(trial(TREE, Alike::AllButLast, players, true), &rules(), ALL);
         survives(trial(TREE, Alike::AllButLast, players, false), &rules(), ALL);
     }
-    // A root may be seen before its nodes, because no order binds them.
+    // A lane may read a root before it can read the root's nodes, because nothing orders them.
     let not_in_step = &[RANDOM, PCT, EXHAUSTIVE];
     caught(trial(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, true), &rules(), not_in_step, &["wrong row"]);
     survives(trial(TREE_SCAN_BELIEVES, Alike::Nothing, scanned, false), &rules(), ALL);
     caught(trial(TREE_GIVEN_RELAXED, Alike::Nothing, given, true), &rules(), not_in_step, &["wrong row"]);
     survives(trial(TREE_GIVEN_RELAXED, Alike::Nothing, given, false), &rules(), ALL);
     for stale in [true, false] {
-        // One node overwrites another, and a vector is lost; or it overwrites an equal one, and both count as new.
+        // If one node overwrites a different one, a vector is lost. If it overwrites an equal one, both count as new.
         caught(trial(TREE_NODES_STORED, Alike::AllButLast, both, stale), &rules(), ALL, &["lost vector", "wrong count"]);
         caught(trial(TREE_NODES_STORED_PLAINLY, Alike::AllButLast, both, stale), &rules(), ALL, &["data race"]);
     }
 }
 
-/// Indexed tables with one wrong part are caught, and the correct one survives the same scripts.
+/// Indexed tables with one wrong part are caught. The correct table survives the same scripts.
 #[test]
 fn indexed_tables() {
     let trial = |control: TableControl, players: &[&[Call]], stale| {
@@ -320,7 +321,7 @@ fn indexed_tables() {
             survives(trial(right, players, false), &rules(), ALL);
         }
     }
-    // The row is seen in its earlier state, so it is taken for another vector's.
+    // A lane reads an earlier state of the row, so it assumes that the row belongs to another vector.
     let unordered = [
         INDEXED_PUBLISHED_RELAXED,
         INDEXED_READ_WITHOUT_ACQUIRE,
@@ -380,7 +381,8 @@ fn bounds_and_alignment() {
     survives(Breach::aligned_load(), &rules(), ALL);
 }
 
-/// A node must be written before and read after its publication; on a GPU only release and acquire (or fences) guarantee that.
+/// A lane must write a node before it publishes the node, and read it afterwards. On a GPU only release and acquire (or fences)
+/// guarantee that.
 #[test]
 fn publication() {
     caught(Breach::published_relaxed(), &rules(), ALL, &["misread"]);
@@ -390,9 +392,9 @@ fn publication() {
     }
 }
 
-/// A lookup that uses the filter of a bucket table on a CPU never forgets a vector that a call before it has put or seen. Each
-/// access of the rule (src/backend/cpu/filter.rs) is needed. That a put's addition must acquire rests on the proof there: no
-/// version here lacks it.
+/// A lookup that uses the filter of a bucket table on a CPU always finds a vector that an earlier call has put or found. Each
+/// access of the rule (src/backend/cpu/filter.rs) is needed. Only the proof in filter.rs shows that the addition of a put must
+/// acquire: no version here lacks this acquire.
 #[test]
 fn filters() {
     survives(Breach::filter(), &rules(), ALL);
@@ -408,8 +410,8 @@ fn filters() {
     }
 }
 
-/// A report names the lane, the access, the memory and the line of code, and how to repeat the run; a repeated run shows the
-/// same.
+/// A report names the lane, the access, the memory and the line of code, and says how to repeat the run. A repeated run gives the
+/// same report.
 #[test]
 fn reports() {
     for &strategy in ALL {
@@ -439,14 +441,15 @@ fn reports() {
         assert_eq!(schedule, catch.schedule);
         let mut memory = Memory::new(control.memory_bytes());
         let grids = control.set_up(&mut memory, catch.seed).remove(0);
-        // SAFETY: the kernel was compiled for this machine; its argument and operations live in `control`, the rest in `memory`.
+        // SAFETY: the kernel was compiled for this machine. Its argument and operations are in `control`, all other data in
+        // `memory`.
         let again = unsafe { run(&mut memory, &grids, &rules(), &mut Replay::new(schedule), None) };
         let (ending, _) = again.expect("no fault of the machine");
         assert_eq!(control.judge(&memory, ending).map_err(Cause::Wrong), Err(catch.cause));
     }
 }
 
-/// Mistakes of the host with the rows of a table that grows. (indexed.rs shows that a correct host survives.)
+/// The host makes mistakes with the rows of a growing table. (indexed.rs shows that a correct host survives.)
 #[test]
 fn hosts_that_grow_a_table_wrongly_are_caught() {
     for (mistake, reasons) in [

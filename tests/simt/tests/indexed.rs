@@ -25,9 +25,9 @@ pub fn trials() -> Vec<Trial> {
     group.trials
 }
 
-/// One trial per scheduler.
+/// Adds one trial of growth for each scheduler.
 fn growths(group: &mut Group, kernels: &'static Kernels) {
-    // Trials of wide vectors take long.
+    // Trials of wide vectors take a long time.
     let few = if kernels.width() > 16 { 12 } else { 60 };
     for strategy in SCHEDULERS {
         let name = format!("growth::{}::{strategy}", Growth::new(kernels).name());
@@ -39,9 +39,9 @@ const A: u32 = 0;
 const B: u32 = 1;
 const C: u32 = 2;
 
-/// Schedules of two lanes with two operations each on two vectors (or on a row, which is read while another lane writes it), of
-/// three lanes with one operation, and of two warps. All tags agree, so that rows are compared. Rows take one access or two, and
-/// differ in the first or in the last.
+/// Tries the schedules of two lanes with two operations each on two vectors (or on a row, which one lane reads while another
+/// writes it), of three lanes with one operation each, and of two warps. All tags agree, so that rows must be compared. Reading a
+/// row takes one access or two, and rows differ in the first or in the last.
 fn exhaustive(group: &mut Group) {
     let lanes: [Vec<Vec<Call>>; 9] = [
         vec![vec![(PUT, A)], vec![(PUT, A)]],
@@ -72,8 +72,9 @@ fn exhaustive(group: &mut Group) {
     }
 }
 
-/// Hands rows over. Two lanes put one vector, the loser's row holds its next vector, and a third lane looks for both vectors, or
-/// reads the row. Random schedules; there are too many to try all.
+/// Tests rows that pass from one lane to another. Two lanes put the same vector, and the lane that loses uses its row for its
+/// next vector. A third lane looks both vectors up, or reads the row. Schedules are random, because there are too many to try
+/// all.
 fn handed_over(group: &mut Group) {
     let looks: [&[Call]; 2] = [&[(FIND, A), (FIND, B)], &[(SCAN, 1), (SCAN, 1)]];
     for kernels in [indexed(2, 32), indexed(3, 64)].into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! Tests of the simulator: which behaviours its memory allows and forbids, and that its searches find what they promise to find.
 //!
-//! Litmus tests: a few lanes, a few operations, and the set of all results over every schedule, compared with the set that the
-//! model allows. The kernels are written in Rust and make requests to the machine directly.
+//! Each litmus test has a few lanes with a few operations. It compares the set of all results over every schedule with the set
+//! that the model allows. The kernels are written in Rust and make requests to the machine directly.
 //!
 //! Keeps this promise of `src/docs/simulated_gpu.md`:
 //!
@@ -16,7 +16,7 @@ use warpset_simt::request::Order::{Acquire, AcquireRelease, Relaxed, Release, We
 use warpset_simt::request::{Order, Request, RequestKind};
 use warpset_simt::schedule::{Decision, Exhaustive, LockStep, Pct, Random, Recorder, Replay, Schedule, Scheduler};
 
-/// An operation of a lane on a variable of 16 bytes. It touches `bytes` bytes, from `offset` on.
+/// An operation of a lane on a variable of 16 bytes. It accesses `bytes` bytes, from `offset` on.
 #[derive(Clone, Copy)]
 struct Op {
     kind: RequestKind,
@@ -24,11 +24,11 @@ struct Op {
     variable: usize,
     offset: usize,
     bytes: u32,
-    /// Value that compare-and-swap expects in every word.
+    /// Value that a compare-and-swap expects in every word.
     expected: u32,
     /// Value of every word that is written.
     value: u32,
-    /// Whether the words read are added to the lane's results, joined into one number.
+    /// Whether the words that the operation reads are added to the lane's results, as one number.
     looks: bool,
 }
 
@@ -75,16 +75,16 @@ struct Litmus {
 
 /// Lane i carries out the operations of thread i.
 unsafe extern "C" fn litmus(argument: *const c_void) {
-    // SAFETY: the argument is the `Litmus` of `once`, which outlives the run; lanes run one at a time on one thread.
+    // SAFETY: the argument is the `Litmus` of `once`, which outlives the run. Lanes run one at a time on one thread.
     let litmus = unsafe { &mut *argument.cast::<Litmus>().cast_mut() };
-    // SAFETY: the machine gives a valid pointer while a lane runs.
+    // SAFETY: the machine returns a valid pointer while a lane runs.
     let lane = unsafe { (*warpset_simt_identity()).thread } as usize;
     for at in 0..litmus.threads[lane].len() {
         let op = litmus.threads[lane][at];
         let address = litmus.variables.wrapping_add(16 * op.variable + op.offset);
         let mut request = Request::new(op.kind, op.order, address, op.bytes).at_line(at as u32);
         (request.expected, request.value) = ([op.expected; 4], [op.value; 4]);
-        // SAFETY: called by a lane, with a request that lives until the call returns.
+        // SAFETY: a lane makes this call, with a request that lives until the call returns.
         unsafe { warpset_simt_request(&mut request) };
         if op.looks {
             let words = &request.value[..op.bytes as usize / 4];
@@ -124,7 +124,7 @@ fn results_of(threads: &[Vec<Op>], rules: &Rules, mut schedules: Exhaustive) -> 
     }
 }
 
-/// Returns all results of all schedules, after asserting that the reduced search and the search of every order agree.
+/// Asserts that the reduced search and the search of every order give the same results, and returns these results.
 fn all(threads: &[Vec<Op>], rules: &Rules) -> BTreeSet<Vec<u64>> {
     let (reduced, few) = results_of(threads, rules, Exhaustive::default());
     let (naive, many) = results_of(threads, rules, Exhaustive::naive());
@@ -186,7 +186,7 @@ fn message_passing_through_a_compare_and_swap() {
     assert!(!results.contains(&vec![1, 2, 0]), "the last lane saw 2, which passes on the release of 1");
 }
 
-/// One read-modify-write raises a flag and another sees it: only release and acquire pass on earlier stores.
+/// One read-modify-write raises a flag, and another reads it. Only release and acquire pass on earlier stores.
 #[test]
 fn message_passing_by_read_modify_writes() {
     let stale = vec![0, 1, 0]; // the lane sees the flag, but not the data
@@ -208,7 +208,7 @@ fn message_passing_by_read_modify_writes() {
     }
 }
 
-/// A release sequence goes on through any number of relaxed read-modify-writes, and a store of another lane ends it.
+/// A release sequence continues through any number of relaxed read-modify-writes. A store of another lane ends it.
 #[test]
 fn release_sequences() {
     let threads =
@@ -216,7 +216,7 @@ fn release_sequences() {
     for last in [load(1, Acquire), add(1, 1, Acquire)] {
         let through = all(&threads(add(1, 4, Relaxed), last), &relaxed());
         assert!(through.contains(&vec![1, 5, 1]) && !through.contains(&vec![1, 5, 0]), "{through:?}");
-        // The counter was incremented before the release, so that increment released nothing.
+        // The counter was incremented before the release, so the increment released nothing.
         assert!(through.contains(&vec![0, 4, 0]), "{through:?}");
     }
     let ended = all(&threads(store(1, 4, Relaxed), load(1, Acquire)), &relaxed());
@@ -224,7 +224,8 @@ fn release_sequences() {
 }
 
 /// Two lanes write two variables in opposite orders. Each lane may win the variable that it wrote first, because writes to
-/// different variables are not ordered. Only sequentially consistent fences would forbid that, and the machine has none.
+/// different variables are not ordered. Only sequentially consistent fences would forbid this, and the machine has no such
+/// fences.
 #[test]
 fn writes_to_different_variables_are_not_ordered() {
     let threads = |order, between: &[Op]| {
@@ -242,8 +243,8 @@ fn writes_to_different_variables_are_not_ordered() {
     }
 }
 
-/// Memory is handed from lane to lane. The second owner's write may lose to the first owner's, unless the hand-over releases and
-/// acquires.
+/// Memory passes from one lane to another. The second owner's write may lose against the first owner's, unless the lanes release
+/// and acquire.
 #[test]
 fn writes_before_and_after_a_hand_over() {
     let lost = vec![0, 1, 1]; // the memory was handed over, and finally holds the first owner's value
@@ -259,7 +260,7 @@ fn writes_before_and_after_a_hand_over() {
     }
 }
 
-/// A lane passes on the values that it has read, too: by release and acquire, or by fences.
+/// A lane also passes on the values that it has read: by release and acquire, or by fences.
 #[test]
 fn what_was_read_is_before_what_others_write() {
     let threads = |gives, takes| {
@@ -287,20 +288,20 @@ fn what_was_read_is_before_what_others_write() {
     assert!(fenced(&[], &[acquire]).contains(&vec![1, 1]));
 }
 
-/// Writes to one variable have one order. It keeps the order of each lane, and puts a write after the writes that its lane has
-/// read.
+/// Writes to one variable have one order. This order keeps the order of each lane, and puts a write after the writes that its
+/// lane has read.
 #[test]
 fn writes_to_one_variable_are_ordered() {
     let last = |writes: &[Op], others: &[Op]| {
         let with_barrier = |ops: &[Op]| [ops, &[barrier(), load(0, Relaxed)]].concat();
         all(&[with_barrier(writes), with_barrier(others)], &relaxed())
     };
-    // Both lanes see one last value.
+    // Both lanes read the same last value.
     assert_eq!(last(&[store(0, 1, Relaxed), store(0, 2, Relaxed)], &[store(0, 3, Relaxed)]), set(&[[2, 2], [3, 3]]));
-    // A lane that has read 1 or 2 writes after it.
+    // A lane that has read 1 or 2 writes after that value.
     let results = last(&[store(0, 1, Relaxed), store(0, 2, Relaxed)], &[load(0, Relaxed), store(0, 3, Relaxed)]);
     assert_eq!(results, set(&[[2, 0, 2], [2, 1, 2], [3, 0, 3], [3, 1, 3], [3, 2, 3]]));
-    // After two stores of 16 bytes, one of them is whole; a store of 4 bytes is under it or over it.
+    // After two stores of 16 bytes, one of them is complete. A store of 4 bytes comes before or after it.
     let wide = |value| store(0, value, Relaxed).of(16);
     let narrow = last(&[wide(1)], &[store(0, 2, Relaxed).at(4), wide(3)]);
     assert_eq!(narrow, set(&[[1, 1], [3, 3]]));
@@ -308,18 +309,19 @@ fn writes_to_one_variable_are_ordered() {
     assert_eq!(all(&whole, &relaxed()), set(&[[1111], [1211]]));
 }
 
-/// No write comes between the read and the write of a read-modify-write; otherwise it is placed like a store.
+/// No write comes between the read and the write of a read-modify-write. Apart from that, it is placed like a store.
 #[test]
 fn read_modify_writes_are_atomic() {
-    // With a store of 5: the addition comes before the store, and is lost; or after it.
+    // With a store of 5, the addition comes either before the store and is lost, or after it.
     let threads = [vec![add(0, 1, Relaxed), barrier(), load(0, Relaxed)], vec![store(0, 5, Relaxed), barrier()]];
     assert_eq!(all(&threads, &relaxed()), set(&[[0, 5], [5, 6]]));
-    // Three additions: all add up, in one order.
+    // With three additions, all add up, in some order.
     let adder = vec![add(0, 1, Relaxed), barrier(), load(0, Relaxed)];
     let three = all(&[adder.clone(), adder.clone(), adder], &relaxed());
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     assert_eq!(three, orders.iter().map(|[a, b, c]| vec![*a, 3, *b, 3, *c, 3]).collect());
-    // A lane that knows of the store only by a relaxed flag may add before it; one that has acquired the flag may not.
+    // A lane that knows about the store only through a relaxed flag may add before the store. A lane that has acquired the flag
+    // may not.
     let threads = |raises, sees| {
         [
             vec![store(0, 5, Relaxed), store(1, 1, raises), barrier()],
@@ -331,14 +333,14 @@ fn read_modify_writes_are_atomic() {
     assert!(!all(&threads(Relaxed, Relaxed), &sequential()).contains(&vec![1, 0, 5]));
 }
 
-/// Load buffering is not modelled: no lane sees a write that is carried out after the lane's own later steps.
+/// Load buffering is not modelled: no lane reads a write that is carried out after the lane's own later steps.
 #[test]
 fn load_buffering_is_not_modelled() {
     let threads = [vec![load(0, Relaxed), store(1, 1, Relaxed)], vec![load(1, Relaxed), store(0, 1, Relaxed)]];
     assert_eq!(all(&threads, &relaxed()), set(&[[0, 0], [0, 1], [1, 0]]));
 }
 
-/// A plain write ends the history of its variable: a later store is after it.
+/// A plain write ends the history of its variable: a later store comes after it.
 #[test]
 fn plain_writes_are_ordered_by_what_happened_before() {
     let threads = [
@@ -349,7 +351,7 @@ fn plain_writes_are_ordered_by_what_happened_before() {
     assert_eq!(all(&[one, threads[1].clone()], &relaxed()), set(&[[0, 3, 3], [1, 3, 3]]));
 }
 
-/// Cumulativity: a lane passes on the values that it has read with those that it writes.
+/// Cumulativity: with the values that a lane writes, it also passes on the values that it has read.
 #[test]
 fn what_was_read_is_passed_on() {
     let threads = |read, write| {
@@ -378,7 +380,7 @@ fn independent_reads_of_independent_writes() {
     assert!(all(&threads, &relaxed()).contains(&vec![1, 0, 1, 0]));
 }
 
-/// Two loads of one cell never go backwards if both are strong; weak loads may.
+/// Two strong loads of one cell never return values in reverse order. Weak loads may.
 #[test]
 fn coherence() {
     let threads = |first, second| [vec![store(0, 1, Relaxed), store(0, 2, Relaxed)], vec![load(0, first), load(0, second)]];
@@ -408,7 +410,7 @@ fn compare_and_swap() {
     assert!(results.contains(&vec![0, 1, 0]), "a load may come first, or see what was there before");
 }
 
-/// A barrier orders what was before it and after it, on both sides.
+/// A barrier orders the accesses before it and after it, on both sides.
 #[test]
 fn barriers() {
     let threads =
@@ -416,7 +418,7 @@ fn barriers() {
     assert_eq!(all(&threads, &relaxed()), set(&[[1, 1]]));
 }
 
-/// A 16-byte access is seen whole, and torn on a machine that tears loads.
+/// A 16-byte access is read as a whole, but torn on a machine that tears loads.
 #[test]
 fn wide_loads() {
     let threads = [vec![swap(0, 0, 1, Relaxed).of(16)], vec![load(0, Relaxed).of(16)]];
@@ -440,7 +442,7 @@ fn mixed_sizes() {
     assert!(results.contains(&vec![0, 0, 1, 11]));
 }
 
-/// Random schedules give only results of the exhaustive search, and with enough schedules all of them.
+/// Random schedules give only results of the exhaustive search and, if there are enough schedules, all of them.
 #[test]
 fn random_searches_find_what_there_is() {
     let threads = [
@@ -457,13 +459,13 @@ fn random_searches_find_what_there_is() {
     };
     assert_eq!(found(&|seed| Box::new(Random::new(seed))), there);
     assert_eq!(found(&|seed| Box::new(Pct::new(seed, 3, 6))), there);
-    // All lanes are of one warp here: in lock-step they execute one line together, so some orders do not occur.
+    // All lanes belong to one warp here. In lock-step they execute one line together, so some orders do not occur.
     let lock_step = found(&|seed| Box::new(LockStep::new(seed)));
     assert!(lock_step.is_subset(&there) && lock_step.len() < there.len(), "{} of {}", lock_step.len(), there.len());
 }
 
-/// A bug of depth 2 among n lanes and k steps is found by at least one in n k runs. This bug needs the last of one lane's steps
-/// before the first of another's; the other lanes only add steps.
+/// Among n lanes and k steps, at least one of n k runs finds a bug of depth 2. This bug requires the last step of one lane before
+/// the first step of another; the other lanes only add steps.
 #[test]
 fn pct_keeps_its_bound() {
     let mut long = vec![load(2, Relaxed); 18];

@@ -1,6 +1,6 @@
 //! The kernels of a cluster's rank on the simulated GPU, under random, PCT and lock-step schedules.
 //!
-//! Numbers of specs and schedules as in bucket.rs.
+//! bucket.rs says how many specs and schedules are tested.
 //!
 //! Keeps this promise of `src/docs/several_gpus.md`:
 //!

@@ -1,7 +1,7 @@
-//! The model checker's kernels on the simulated GPU, under random schedules and in lock-step. (Blocks wait for each other at the
-//! end of a level. PCT prefers one lane permanently, so they would wait for ever.)
+//! The model checker's kernels on the simulated GPU, under random schedules and in lock-step. (PCT would not end: blocks wait for
+//! each other at the end of a level, but PCT always prefers one lane.)
 //!
-//! Numbers of specs and schedules as in bucket.rs.
+//! bucket.rs says how many specs and schedules are tested.
 //!
 //! Keeps this promise of `examples/explore/docs/engines.md`:
 //!

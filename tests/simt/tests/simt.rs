@@ -1,4 +1,4 @@
-//! The kernels on the simulated GPU, by random, PCT and lock-step schedules, and every schedule of tiny cases.
+//! The kernels on the simulated GPU: under random, PCT and lock-step schedules, and under every schedule of tiny cases.
 //!
 //! `cargo test -p warpset-simt --test simt -- bucket::` runs the tests of bucket.rs.
 

@@ -1,7 +1,7 @@
 //! The tree table's kernels and headers on the simulated GPU: stress trials of random operations for every spec and every build
 //! strategy, and every schedule of tiny cases.
 //!
-//! Numbers of specs and schedules as in bucket.rs.
+//! bucket.rs says how many specs and schedules are tested.
 
 use crate::support::{Few, Group, layouts, share};
 use libtest_mimic::Trial;
@@ -14,7 +14,7 @@ pub fn trials() -> Vec<Trial> {
     let mut group = Group::new("tree");
     group.test("layouts", || layouts(TREES).and_then(|()| layouts(TREE_COMPACTS)));
     for kernels in TREES.iter().chain(TREE_COMPACTS) {
-        // About as many steps for each width.
+        // Make about as many steps for each width.
         let wide = 1 + u64::from(kernels.width) / 8;
         group.stress(kernels, Few { lanes: 1200 / wide, sequential: 400 / wide, warps: 60 / wide });
     }
@@ -23,7 +23,7 @@ pub fn trials() -> Vec<Trial> {
         let wide = 1 + u64::from(kernels.width) / 8;
         group.stress_of_warps(kernels, 30 / wide);
     }
-    // The operations of a single lane depend on the pairing alone.
+    // The operations of a single lane depend only on the pairing.
     for pairing in [1, 2] {
         let kernels: Vec<_> = STRATEGY_TREES.iter().filter(|kernels| kernels.pairing == pairing).collect();
         let widths: BTreeSet<u32> = kernels.iter().map(|kernels| kernels.width).collect();
@@ -39,9 +39,9 @@ pub fn trials() -> Vec<Trial> {
 const A: u32 = 0;
 const B: u32 = 1;
 
-/// Two lanes with up to two operations each on two vectors of 3 or 4 words; and two warps with one or two vectors each. The
-/// vectors have one or two nodes and share at most one. The table has one bucket of roots, and one bucket of nodes (two slots:
-/// not always enough) or two.
+/// Tries the schedules of two lanes with up to two operations each on two vectors of 3 or 4 words, and of two warps with one or
+/// two vectors each. The vectors have one or two nodes and share at most one. The table has one bucket of roots. It has one
+/// bucket of nodes (two slots, which are not always enough) or two.
 fn exhaustive(group: &mut Group) {
     let mut add = |make: Box<dyn Fn() -> Exhaustive + Send>, limit: u64| {
         let name = format!("exhaustive::{}", make().name());

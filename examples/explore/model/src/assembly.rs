@@ -7,7 +7,7 @@ use crate::ir::{
     Variable,
 };
 
-/// Most bits that variables and locations may take together: the size of the widest vector that a table holds.
+/// Upper limit of the bits that variables and locations take together: the size of the widest vector of a table.
 const MAX_BITS: usize = MAX_WORDS * 32;
 
 /// The parts of a [`Model`], before they are linked and laid out.
@@ -28,7 +28,7 @@ pub struct Parts {
 ///
 /// # Errors
 ///
-/// States that take more words than a table's vectors have.
+/// A state takes more words than the widest vector of a table.
 pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
     let Parts { mut variables, processes, mut channels, transitions, assertions, property, network, net } = parts;
     for (id, transition) in transitions.iter().enumerate() {
@@ -42,7 +42,7 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         }
         transition.effects.iter().for_each(|effect| variables[effect.target.variable].is_written = true);
     }
-    // The front end has bounded the variables of a net, which no transition of a process writes.
+    // The front end has bounded the variables of a net. No transition of a process writes them.
     if net.is_none() {
         bounds::bound(&processes, &channels, &transitions, &mut variables);
     }

@@ -1,5 +1,5 @@
-//! Buffered channels, expressed in an intermediate form that has none: an array for each value of a message, a length, and
-//! assignments.
+//! Buffered channels. The intermediate form does not have them, so a buffered channel is expressed by an array for each value of
+//! a message, a length, and assignments.
 
 use crate::ir::expression::Binary;
 use crate::ir::{Assignment, Expression, Span, StoreTarget, Type, Variable, VariableId};
@@ -39,7 +39,7 @@ impl Buffer {
         Expression::binary(Binary::Greater, Expression::Variable(self.length), Expression::Constant(0), at)
     }
 
-    /// Value `field` of the message that has waited longest. Valid only if a message is waiting: see [`Self::has_message`].
+    /// Value `field` of the oldest waiting message. Valid only if a message is waiting (see [`Self::has_message`]).
     pub fn first(&self, field: usize, at: Span) -> Expression {
         element(self.arrays[field], 0, at)
     }

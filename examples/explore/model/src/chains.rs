@@ -1,8 +1,9 @@
 //! Chains of operators: `a && b && c` and `x + y - z` are written without brackets, so they are never nested.
 //!
-//! A short chain becomes a tree as it is written, from left to right. A longer one becomes a tree of least depth, which has the
-//! same value, evaluates its operands in the same order, and has the same faults: these operators are associative, also when
-//! results wrap around. So code that walks an expression, or is generated from it, is never nested as deep as a chain is long.
+//! A chain of at most 32 operands becomes a tree as it is written, from left to right. A longer chain becomes a tree of least
+//! depth. Both trees have the same value, evaluate the operands in the same order, and have the same faults, because these
+//! operators are associative even when results wrap around. So neither code that walks an expression nor code generated from it
+//! nests as deep as a chain is long.
 
 use crate::ir::expression::Binary;
 use crate::ir::{Expression, Span};
@@ -16,19 +17,21 @@ pub enum Part {
         expression: Expression,
         depth: usize,
     },
-    /// Operands that operators of one chain join. The operator before the first operand is the chain's own.
+    /// Operands that are joined by operators of one chain. `operator` stands for the chain; the operator before the first operand
+    /// is unused.
     Chain {
         operator: Binary,
         operands: Vec<(Binary, Expression)>,
-        /// The value, if the operands so far decide it.
+        /// Value of the chain if the operands so far decide it.
         value: Option<i32>,
-        /// Depth of the deepest operand, and of the tree from left to right.
+        /// Depth of the deepest operand, and depth of the tree that is built from left to right.
         deepest: usize,
         in_order: usize,
     },
 }
 
-/// The operator that stands for those with which `operator` may be mixed in a chain; `None` if it has none.
+/// Returns the operator that stands for the chain of `operator`: subtraction belongs to the chain of addition. `None` if
+/// `operator` forms no chains.
 fn chain_of(operator: Binary) -> Option<Binary> {
     match operator {
         Binary::Subtract => Some(Binary::Add),
@@ -45,7 +48,7 @@ impl Part {
         Self::One { expression, depth }
     }
 
-    /// The value, if it is constant.
+    /// Value of the part if it is constant.
     pub fn value(&self) -> Option<i32> {
         match self {
             Self::One { expression, .. } => expression.constant(),
@@ -53,7 +56,7 @@ impl Part {
         }
     }
 
-    /// Depth of the expression that this becomes.
+    /// Depth of the expression that the part becomes.
     pub fn depth(&self) -> usize {
         match self {
             Self::One { depth, .. } => *depth,
@@ -62,7 +65,8 @@ impl Part {
         }
     }
 
-    /// Joins two operands by an operator, as a part of the left one's chain if that goes on. `at` is the place of the expression.
+    /// Joins two operands by an operator, which extends the left operand's chain if it belongs to that chain. `at` is the place
+    /// of the expression.
     pub fn join(self, operator: Binary, right: Self, at: Span) -> Self {
         let own = chain_of(operator);
         let known = match (self.value(), right.value()) {
@@ -105,7 +109,7 @@ impl Part {
     }
 }
 
-/// The operands as a tree of least depth. The operator before the first one is none of this tree.
+/// Builds a tree of least depth from the operands. Ignores the operator before the first operand.
 fn balanced(mut operands: Vec<(Binary, Expression)>, at: Span) -> Expression {
     if operands.len() == 1 {
         return operands.remove(0).1;
@@ -135,7 +139,8 @@ mod tests {
         &[Binary::BitXor, Binary::BitXor],
     ];
 
-    /// The value, or `None` if an operand that is evaluated divides by zero; counts the operands that are evaluated.
+    /// Returns the value, or `None` if an operand that is evaluated divides by zero. Appends the operands that are evaluated to
+    /// `evaluated`.
     fn value(expression: &Expression, evaluated: &mut Vec<usize>) -> Option<i32> {
         match expression {
             Expression::Constant(value) => Some(*value),

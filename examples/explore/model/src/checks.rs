@@ -4,10 +4,10 @@ use crate::interpreter::Fault;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::{Expression, Model};
 
-/// The checks of an exploration; a violation ends it with a path.
+/// The checks of an exploration. The first violation ends it with a path.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
-    /// Report states without any step.
+    /// Report states that have no step.
     pub deadlocks: bool,
     pub conditions: Vec<Condition>,
 }
@@ -18,7 +18,7 @@ pub struct Condition {
     pub role: Role,
     /// The condition as the user wrote it.
     pub text: String,
-    /// The condition, or the negation of a goal; a state violates it if this is 0 there.
+    /// The condition, or for a goal its negation. A state violates the condition if this expression is 0 there.
     pub must_hold: Expression,
 }
 

@@ -1,4 +1,4 @@
-//! Values that a user gives for the constants of a model, in place of those of its text.
+//! Values that a user gives to constants of a model, in place of the values in the model's text.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Constant, Span, Type};
@@ -15,12 +15,12 @@ impl Constants {
     ///
     /// # Errors
     ///
-    /// Another form, a value that is no number of 32 bits, or a name that has two values.
+    /// A text has another form, its value does not fit 32 bits, or a name has two values.
     pub fn parse(texts: &[String]) -> Result<Self> {
         let mut all = Self::default();
         for text in texts {
             let shown = escaping::line(text);
-            // Names of places may have an equals sign.
+            // Split at the last equals sign, because names of places may contain one.
             let (name, value) = text.rsplit_once('=').with_context(|| format!("--const {shown}: NAME=VALUE is needed"))?;
             let (name, value) = (name.trim(), value.trim());
             ensure!(!name.is_empty(), "--const {shown}: the name is missing");
@@ -53,11 +53,11 @@ impl Constants {
         self.0.iter().find(|constant| constant.name == name).map(|constant| constant.value)
     }
 
-    /// The new value of a constant that is declared at `at`; `None` if it keeps the value of the text.
+    /// Returns the new value of the constant `name`, declared at `at`; `None` if the constant keeps the value in the text.
     ///
     /// # Errors
     ///
-    /// The type does not have this value.
+    /// The new value does not fit type `ty`.
     pub fn fitting(&self, name: &str, ty: Type, type_name: &str, at: Span) -> Result<Option<i32>, Diagnostic> {
         let Some(value) = self.get(name) else { return Ok(None) };
         if ty.wrap(value) == value && (ty != Type::BOOLEAN || matches!(value, 0 | 1)) {
@@ -68,7 +68,7 @@ impl Constants {
         Err(Diagnostic::new(at, format!("--const {name}={value} does not fit"), label))
     }
 
-    /// Returns an error for the first name that is none of these.
+    /// Returns an error for the first constant whose name is not in `known`.
     pub fn ensure_are_among(&self, what: &str, known: &[&str]) -> Result<(), Diagnostic> {
         match self.0.iter().find(|constant| !known.contains(&&*constant.name)) {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Diagnostics for a text, shown with the file, line, column and the line itself.
+//! Diagnostics for a text, shown with the file, the line and column, and the line itself.
 
 use crate::ir::{Source, Span};
 use ariadne::{CharSet, Config, IndexType, Label, Report, ReportKind};
@@ -54,8 +54,8 @@ impl Diagnostic {
         Located { diagnostic: self, source: source.clone() }
     }
 
-    /// Renders the message, the place and the lines around it as text. Characters of the source that a terminal would obey are
-    /// escaped.
+    /// Renders the message, the place and the lines around it as text. Escapes characters of the source that would control a
+    /// terminal.
     pub fn render(&self, source: &Source, severity: Severity, color: bool) -> String {
         let (word, kind) = match severity {
             Severity::Error => ("error", ReportKind::Error),
@@ -97,10 +97,10 @@ impl Diagnostic {
     }
 }
 
-/// The text as a terminal may show it: line ends and tabs stay, other control characters are escaped. `places` are byte offsets,
-/// which are moved to where their characters are then.
+/// Returns the text in a form that is safe to print on a terminal: line ends and tabs stay, other control characters are escaped.
+/// `places` are byte offsets into `text`; each is moved to the new offset of its character.
 fn shown<'t>(text: &'t str, places: &mut [u32]) -> Cow<'t, str> {
-    // The renderer ends lines at each of these, and does not print them.
+    // The renderer ends lines at each of these characters and does not print them.
     let is_line_end = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let is_escaped = |c: char| escaping::is_unprintable(c) && c != '\t' && !is_line_end(c);
     if !text.contains(is_escaped) {
@@ -152,7 +152,7 @@ mod tests {
         {
             assert!(rendered.contains(part), "{part} is missing:\n{rendered}");
         }
-        // The marks are still below their words: the label of the first line begins below `x`, with one sign.
+        // Escapes do not move the marks away from their words: the mark for `x` is below `x` and is one character wide.
         let lines: Vec<&str> = rendered.lines().collect();
         let below = |part: &str| {
             let number = lines.iter().position(|line| line.contains(part)).unwrap();

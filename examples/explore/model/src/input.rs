@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use warpset_support::output::Identity;
 use warpset_support::text::TextReader;
 
-/// Length limit of a model in bytes. The longest model of BEEM has some hundred kilobytes; 16 MiB are read in seconds and take
-/// about a gigabyte of memory.
+/// Length limit of a model in bytes. The longest model of BEEM has some hundred kilobytes. Reading 16 MiB takes seconds and about
+/// a gigabyte of memory.
 pub const MAX_BYTES: u64 = 16 << 20;
 
 /// A file that is open for reading.
 pub struct Input {
-    /// Name for messages.
+    /// The input's name in messages.
     pub name: String,
     /// Path of the file; empty for standard input.
     pub path: PathBuf,
@@ -101,7 +101,7 @@ impl Input {
     }
 }
 
-/// Refuses files without an end, such as devices, and directories.
+/// Refuses directories, and files without an end, such as devices.
 fn look_at(metadata: &Metadata) -> Result<()> {
     ensure!(!metadata.is_dir(), "a directory, not a file");
     if metadata.is_file() {

@@ -1,5 +1,5 @@
-//! The interpreter computes the steps of a state exactly as `ir` defines them. It is the reference that every other engine is
-//! compared with, and it explores models for which no code was compiled.
+//! The interpreter computes the steps of a state exactly as `ir` defines them. It is the reference for every other engine, and it
+//! explores models for which no code was compiled.
 
 use crate::ir::ids::RuleId;
 use crate::ir::net::{Firings, PlaceId};
@@ -10,7 +10,7 @@ use warpset_support::escaping;
 /// A step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// A transition alone, or a sender's transition with its receiver's.
+    /// A transition that acts alone, or a sender's transition together with its receiver's.
     Transition { id: TransitionId, receiver: Option<TransitionId> },
     /// A step by a rule of the network.
     Rule(RuleId),
@@ -23,7 +23,7 @@ pub enum Step {
 pub struct Fault {
     pub what: Wrong,
     pub span: Span,
-    /// The transition whose guard or effect has the fault; `None` for a condition that is checked.
+    /// The transition whose guard or effect has the fault; `None` if the fault is in a condition.
     pub transition: Option<TransitionId>,
 }
 
@@ -32,38 +32,40 @@ pub enum Wrong {
     /// An index outside the array.
     Index {
         array: VariableId,
+        /// 0, or 1 for the second index of an array of two dimensions.
+        dimension: usize,
         index: i32,
     },
     DivisionByZero,
-    /// A place would get more tokens than the encoding of the net has room for. The net has no fault: the search must begin again
-    /// with another encoding.
+    /// A place would get more tokens than the encoding of the net can hold. This is no fault of the net: the search must begin
+    /// again with another encoding.
     Tokens {
         place: PlaceId,
     },
 }
 
-/// Transitions that leave a location, each with the test that its guard begins with, if there is one.
+/// Transitions that leave a location. Each comes with the test that its guard begins with, if any.
 type Leaving = Vec<(TransitionId, Option<Test>)>;
 
 /// Finds the steps of a model's states.
 pub struct Interpreter<'m> {
     model: &'m Model,
-    /// By process and location.
+    /// Transitions, by process and location.
     leaving: Vec<Vec<Leaving>>,
     transitions: Vec<Resolved>,
-    /// Guards of the moves of the property's automaton, by move.
+    /// Guard of each move of the property's automaton.
     move_guards: Vec<Option<Term>>,
     has_committed_locations: bool,
     /// Transitions of the net.
     firings: Option<Firings>,
 }
 
-/// A transition whose variables were looked up once.
+/// A transition whose variables have been resolved to fields of the state.
 struct Resolved {
     process: ProcessId,
     guard: Option<Term>,
     partner: Partner,
-    /// The process's location, and its value after the transition.
+    /// Field of the process's location, and the value of that field after the transition.
     location: Field,
     to: i32,
     effects: Vec<Store>,
@@ -116,7 +118,7 @@ impl<'m> Interpreter<'m> {
     ///
     /// # Errors
     ///
-    /// The first fault. `visit` may have been called for some steps before it.
+    /// The first fault in the guards and steps of the state. `visit` may have been called for some steps before it.
     pub fn steps(&self, state: &[u32], scratch: &mut Scratch, mut visit: impl FnMut(Step, &[u32])) -> Result<u64> {
         self.find_enabled(state, scratch)?;
         let Scratch { leading, receiving, successor } = scratch;
@@ -162,16 +164,16 @@ impl<'m> Interpreter<'m> {
         Ok(overflows)
     }
 
-    /// Evaluates an expression in a state. Resolves it first: for an expression that is evaluated in many states use [`Term`].
+    /// Evaluates an expression in a state. Resolves the expression each time: use [`Term`] to evaluate one in many states.
     ///
     /// # Errors
     ///
-    /// A fault without a transition.
+    /// A [`Fault`] whose `transition` is `None`.
     pub fn value(&self, expression: &Expression, state: &[u32]) -> Result<i32> {
         Term::of(expression, self.model).value(self.model, state)
     }
 
-    /// The fault of a firing that puts more tokens into a place than the encoding has room for.
+    /// Returns the fault of a firing that would put more tokens into a place than the encoding can hold.
     fn no_room(&self, transition: TransitionId, state: &[u32]) -> Box<Fault> {
         let net = self.model.net.as_ref().expect("the model has a net");
         let place = net.overflowing(&self.model.layout, state, transition);
@@ -182,7 +184,7 @@ impl<'m> Interpreter<'m> {
     ///
     /// # Errors
     ///
-    /// A fault without a transition.
+    /// A [`Fault`] whose `transition` is `None`.
     pub(crate) fn may_take(&self, number: usize, state: &[u32]) -> Result<bool> {
         self.move_guards[number].as_ref().map_or(Ok(true), |guard| Ok(guard.value(self.model, state)? != 0))
     }
@@ -197,7 +199,7 @@ impl<'m> Interpreter<'m> {
         scratch.receiving.iter_mut().for_each(Vec::clear);
         for (process, leaving) in self.leaving.iter().enumerate() {
             for &(id, first_test) in &leaving[self.model.location(state, process)] {
-                // Most guards fail here.
+                // Most guards fail at this test.
                 if first_test.is_some_and(|test| !test.holds(state)) {
                     continue;
                 }
@@ -277,7 +279,7 @@ impl Resolved {
 }
 
 impl MessageField {
-    /// The value that a receiver gets for a value that is sent, and whether that did not fit.
+    /// Returns the value that a receiver gets when `value` is sent, and whether `value` did not fit.
     fn received(self, value: i32) -> (i32, bool) {
         let sent = self.ty.map_or(value, |ty| ty.wrap(value));
         (if self.becomes_truth { i32::from(sent != 0) } else { sent }, sent != value)
@@ -293,9 +295,18 @@ impl Fault {
     /// Describes the fault in words.
     pub fn message(&self, model: &Model) -> String {
         match self.what {
-            Wrong::Index { array, index } => {
-                let elements = model.variables[array].initial.len();
-                format!("the array {} has {elements} elements, but its index is {index}", model.full_name(array))
+            Wrong::Index { array, dimension, index } => {
+                let (of, name) = (&model.variables[array], model.full_name(array));
+                let elements = of.initial.len();
+                match (of.columns, dimension) {
+                    (None, _) => format!("the array {name} has {elements} elements, but its index is {index}"),
+                    (Some(columns), 0) => {
+                        format!("the array {name} has {} rows, but its first index is {index}", elements / columns)
+                    }
+                    (Some(columns), _) => {
+                        format!("a row of the array {name} has {columns} elements, but its second index is {index}")
+                    }
+                }
             }
             Wrong::DivisionByZero => "division by zero".into(),
             Wrong::Tokens { place } => {
@@ -317,7 +328,7 @@ mod tests {
         Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The values of `expressions` in each successor of a state.
+    /// Returns the values of `expressions` in each successor of a state.
     fn successors(dve: &Dve, state: &[u32], expressions: &[&str]) -> Vec<Vec<i32>> {
         let interpreter = Interpreter::new(&dve.model);
         let mut found = Vec::new();
@@ -335,7 +346,7 @@ mod tests {
         expressions.iter().map(value).collect()
     }
 
-    /// The value of `expression` after it was stored in an `int`, and the number of stores that overflowed.
+    /// Stores the value of `expression` in an `int`. Returns the stored value and the number of stores that overflowed.
     fn stored(declarations: &str, expression: &str) -> Result<(i32, u64)> {
         let text = format!(
             "{declarations} int r; process P {{ state a, b; init a; trans a -> b {{ effect r = {expression}; }}; }} system async;"
@@ -413,7 +424,7 @@ mod tests {
     #[test]
     fn faults_say_where_they_are() {
         let fault = stored("byte a[2], i = 2;", "3 + a[i]").unwrap_err();
-        assert_eq!((fault.what, fault.transition), (Wrong::Index { array: 0, index: 2 }, Some(0)));
+        assert_eq!((fault.what, fault.transition), (Wrong::Index { array: 0, dimension: 0, index: 2 }, Some(0)));
         assert_eq!((fault.span.line, fault.span.column), (1, 88));
         let fault = stored("byte z;", "1 + 4 % z").unwrap_err();
         assert_eq!(fault.what, Wrong::DivisionByZero);
@@ -458,7 +469,7 @@ mod tests {
         assert_eq!(successors(&dve, &dve.model.initial_state(), &["x", "y"]), [[44, 300]]);
     }
 
-    /// Message values come from the old state, and so do the locations of processes.
+    /// Message values are computed in the old state, and so are the locations of processes.
     #[test]
     fn messages_are_of_the_old_state() {
         for capacity in [0, 1] {
@@ -470,7 +481,7 @@ mod tests {
             let dve = read(&text);
             let interpreter = Interpreter::new(&dve.model);
             let mut state = dve.model.initial_state();
-            // One step for a rendezvous; two steps, send and receive, through a buffer.
+            // Without a buffer, sending and receiving are one step; with a buffer they are two steps.
             for _ in 0..=capacity {
                 let mut next = Vec::new();
                 interpreter.steps(&state, &mut Scratch::default(), |_, successor| next.push(successor.to_vec())).unwrap();
@@ -497,7 +508,7 @@ mod tests {
             state = found.swap_remove(which);
             (count, values(&dve, &state, &names))
         };
-        // Enabled steps: while empty, only the send; then both; while full, only the receive.
+        // Enabled steps: only the send while the buffer is empty, then both, and only the receive while the buffer is full.
         assert_eq!(go(0), (1, vec![1, 0, 0]));
         assert_eq!(go(0), (2, vec![2, 0, 0]));
         assert_eq!(go(0), (1, vec![2, 1, 1]));

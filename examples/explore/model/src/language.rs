@@ -1,4 +1,4 @@
-//! The languages of models, and the result that every front end gives: a model, warnings and conditions. Code that uses it does
+//! The languages of models. Every front end returns a model, warnings and conditions in the same form, so that other code does
 //! not depend on the language.
 
 use crate::diagnostic::Located;
@@ -39,7 +39,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// The extension is that of a language that another tool reads.
+    /// The extension belongs to a language that is not supported.
     pub fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_lowercase();
         if let Some((_, language, instead)) = OTHERS.iter().find(|(other, ..)| *other == extension) {
@@ -104,7 +104,7 @@ impl Text {
         })
     }
 
-    /// The files that were read in addition to the named one.
+    /// The files that were read in addition to the file that the user named.
     pub fn files(&self) -> &[Arc<Identity>] {
         match self {
             Self::Network(text) => &text.files,
@@ -130,7 +130,7 @@ impl Text {
         }
     }
 
-    /// Gates that `--interleave` names and the model does not have: one sentence for each.
+    /// One sentence for each gate that `--interleave` names and the model does not have.
     pub fn missing_gates(&self) -> &[String] {
         match self {
             Self::Network(text) => &text.missing_gates,
@@ -147,7 +147,7 @@ impl Text {
         }
     }
 
-    /// Whether conditions may use `name` alone, as a variable or constant.
+    /// Whether a condition may use `name` alone, as a variable or constant.
     pub fn has_variable(&self, name: &str) -> bool {
         match self {
             Self::Dve(text) => text.has_variable(name),
@@ -157,7 +157,7 @@ impl Text {
         }
     }
 
-    /// Whether `name` is a process whose parts conditions may name as `name->part`.
+    /// Whether `name` is a process whose parts a condition may name as `name->part`.
     pub fn has_process(&self, name: &str) -> bool {
         match self {
             Self::Dve(text) => text.has_process(name),
@@ -165,8 +165,8 @@ impl Text {
         }
     }
 
-    /// Reads a condition on states, in the language of the model. Returns the warnings for parts that are not computed as they
-    /// are written.
+    /// Reads a condition on states, in the language of the model. Also returns warnings for parts that mean something else than
+    /// they say.
     ///
     /// # Errors
     ///

@@ -1,10 +1,9 @@
 //! Models, without any search: the languages DVE, SLCO, EXP and PNML, the intermediate form that they are translated to, its
 //! interpreter, and temporal logic with its automata.
 //!
-//! `language` reads a text with one of the front ends (`dve`, `slco`, `network`, `net`). Each gives a [`Model`](ir::Model)
-//! through
-//! `assembly`, with warnings and located errors (`diagnostic`). [`interpreter`] takes steps of a model; [`checks`] are the
-//! conditions that are evaluated in its states; [`trace`] replays paths and shows states and steps.
+//! `language` reads a text with one of the front ends (`dve`, `slco`, `network`, `net`). Each front end builds a
+//! [`Model`](ir::Model) with `assembly`, and returns warnings and located errors (`diagnostic`). [`interpreter`] takes steps of a
+//! model; [`checks`] are the conditions that are evaluated in its states; [`trace`] replays paths and shows states and steps.
 //! `ltl` has formulas, their translation to Büchi automata, and the HOA format.
 
 mod assembly;

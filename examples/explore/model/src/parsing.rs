@@ -9,10 +9,10 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Length limit of a text in bytes: places in it are stored in 32 bits.
+/// Length limit of a text in bytes, because places in a text are stored in 32 bits.
 pub const MAX_BYTES: usize = u32::MAX as usize;
 
-/// Whether names may have the character, as `name_character` of the grammars has it.
+/// Whether a name may contain the character, as in rule `name_character` of the grammars.
 pub fn is_name_character(character: char) -> bool {
     character == '_' || pest::unicode::XID_CONTINUE(character)
 }
@@ -24,9 +24,9 @@ pub struct Words<R> {
     /// Punctuation marks that an error names if they were expected. All other tokens are operators, or parts of names, numbers
     /// and blanks.
     pub marks: &'static [&'static str],
-    /// Whether an operand could stand here; marks are left out then.
+    /// Whether an operand could stand at the place of the error. The error then names no punctuation marks.
     pub is_operand: fn(&[R]) -> bool,
-    /// Advice for text that is not expected, such as a word of a similar language.
+    /// Advice for unexpected text, such as a word of a similar language.
     pub hint: fn(&Unexpected<R>) -> Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ pub struct Unexpected<'a, R> {
     pub rest: &'a str,
     /// The word at the place; empty if another character is there.
     pub word: &'a str,
-    /// The rules that could have matched at the place, as far as they are known.
+    /// The known rules that could have matched at the place.
     pub rules: &'a [R],
 }
 
@@ -48,7 +48,7 @@ pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Word
         let message = format!("the text has {} bytes, but at most {MAX_BYTES} are possible", text.len());
         return Err(Diagnostic::new(Span::default(), message, "too long"));
     }
-    // A text parsed earlier may have had the same address as this one.
+    // Forget the last place: a text that was parsed earlier may have had the same address as this one.
     LAST.set((std::ptr::null(), BEGINNING));
     let mut pairs = P::parse(rule, text).map_err(|error| syntax_error::<R, P>(error, rule, text, words))?;
     Ok(pairs.next().expect("a rule that matches yields a pair"))
@@ -57,7 +57,7 @@ pub fn parse<'t, R: RuleType, P: Parser<R>>(rule: R, text: &'t str, words: &Word
 pub fn span<R: RuleType>(pair: &Pair<'_, R>) -> Span {
     let of = pair.as_span();
     let TextPosition { line, column, .. } = place(of.get_input(), of.start());
-    // A pair includes blanks and comments after its last token; leave them out.
+    // A pair includes the blanks and comments after its last token. Leave them out.
     let end = of.start() + of.as_str().trim_end().len();
     Span { start: of.start() as u32, end: end as u32, line: line as u32, column: column as u32 }
 }
@@ -92,11 +92,11 @@ pub fn unknown(what: &str, name: &str, at: Span, known: &[&str]) -> Diagnostic {
     }
 }
 
-/// Longest name that is compared: the distance of two names takes time in proportion to both.
+/// Longest name that is compared. Comparing two names takes time proportional to the product of their lengths.
 const LONGEST_COMPARED: usize = 64;
 
-/// The known name that is most similar to a name, by the number of letters to add, leave out, change or swap, in any case:
-/// at most one of three, and of several such names the first.
+/// Returns the known name that is most similar to `name`: the fewest letters to add, leave out, change or swap, ignoring case. At
+/// most one letter of three may differ. Returns the first of several equally similar names.
 fn similar<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let letters = name.chars().count();
     if letters > LONGEST_COMPARED {
@@ -124,7 +124,7 @@ impl<T> Default for Declared<T> {
 }
 
 impl<T> Declared<T> {
-    /// Declares a name. The error is the place of an earlier declaration of that name.
+    /// Declares a name. If the name is already declared, the error is the place of that declaration.
     pub fn declare(&mut self, name: &str, meaning: T, span: Span) -> Result<(), Span> {
         match self.0.get(name) {
             Some((_, earlier)) => Err(*earlier),
@@ -155,15 +155,15 @@ impl<T> Declared<T> {
 #[derive(Clone, Copy)]
 struct TextPosition {
     offset: usize,
-    /// Counted from 1.
+    /// Line number, counted from 1.
     line: usize,
-    /// In characters, counted from 1.
+    /// Column in characters, counted from 1.
     column: usize,
 }
 
 thread_local! {
     /// Address of the text and the place that was looked up last. The next place is usually near it. If each place were counted
-    /// from the line's beginning, a text of one long line would take time quadratic in its length.
+    /// from the beginning of its line, a text with one long line would take quadratic time.
     static LAST: Cell<(*const u8, TextPosition)> = const { Cell::new((std::ptr::null(), BEGINNING)) };
 }
 
@@ -211,7 +211,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
         ErrorVariant::CustomError { message } => message.clone(),
         ErrorVariant::ParsingError { positives, .. } => {
             let (furthest, tokens) = expected_tokens::<R, P>(rule, text);
-            // The parser began no rule there, but expected a mark.
+            // The parser has begun no rule at this place, but expected a mark.
             let is_further = furthest > start;
             if is_further && let Some(position) = Position::new(text, furthest) {
                 (start, (line, column)) = (furthest, position.line_col());
@@ -224,7 +224,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             }
         }
     };
-    // Bytes that are not UTF-8 may be what ends a quoted text too early.
+    // Bytes that are not UTF-8 may be the reason why a quoted text seems to end too early.
     let quoted = text[start..].strip_prefix('"').and_then(|inside| inside.split(['"', '\n']).next());
     if let Some(at) = quoted.and_then(|inside| inside.find(char::REPLACEMENT_CHARACTER))
         && let Some(position) = Position::new(text, start + 1 + at)
@@ -246,7 +246,7 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
     hint.into_iter().fold(error, Diagnostic::with_help)
 }
 
-/// Lists in words what could have stood at the place of an error; `None` if no word for it would help.
+/// Lists in words what could have stood at the place of an error; `None` if no such word would help the user.
 fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> Option<String> {
     let is_told = |token: &&String| words.marks.contains(&token.as_str()) && !(words.is_operand)(rules);
     let marks = tokens.iter().filter(is_told).map(|token| format!("`{token}`"));
@@ -259,8 +259,8 @@ fn expected<R: RuleType>(rules: &[R], tokens: &[String], words: &Words<R>) -> Op
 
 /// The furthest offset that the parser reached, and the tokens that it expected there.
 fn expected_tokens<R: RuleType, P: Parser<R>>(rule: R, text: &str) -> (usize, Vec<String>) {
-    // Tracking tokens costs time, so only texts with errors are parsed with it. The switch is global: one thread at a time has it
-    // on. At worst, it is on while another thread parses a text without errors.
+    // Tracking tokens costs time, so only texts with errors are parsed with it. The switch is global, so one thread at a time
+    // turns it on. At worst, another thread parses a text without errors while it is on.
     static IN_DETAIL: Mutex<()> = Mutex::new(());
     let _others_wait = IN_DETAIL.lock().unwrap_or_else(PoisonError::into_inner);
     pest::set_error_detail(true);

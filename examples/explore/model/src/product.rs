@@ -5,7 +5,7 @@ use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 /// A step of the product: a step of the processes and a move of the automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProductStep {
-    /// Step of the processes; `None` if they have none.
+    /// Step of the processes; `None` if no step is possible.
     pub system: Option<Step>,
     /// Index of the automaton's move.
     pub moved: usize,
@@ -21,12 +21,12 @@ pub struct Counted {
 }
 
 impl Interpreter<'_> {
-    /// Calls `visit` with each step of a product state and the state that it leads to.
+    /// Calls `visit` with each step of a product state and the state after it.
     ///
     /// # Errors
     ///
-    /// The first fault of a guard of the automaton or of the processes, even where the automaton has no move. `visit` may have
-    /// been called for some steps before it.
+    /// The first fault of a guard of the automaton or of the processes. Faults of the processes count even if the automaton has
+    /// no move. `visit` may have been called for some steps before the fault.
     pub fn product_steps(
         &self,
         state: &[u32],

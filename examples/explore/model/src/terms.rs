@@ -1,5 +1,5 @@
-//! Expressions and stores that are ready to be carried out: each variable is the word and the bits of a state that hold it, and a
-//! variable that nothing writes is a constant.
+//! Expressions and stores in a form that is ready to be evaluated: each variable is resolved to the word and the bits of the
+//! state that hold it, and a variable that nothing writes is a constant.
 
 use crate::interpreter::{Fault, Wrong};
 use crate::ir::expression::{Binary, Unary};
@@ -13,20 +13,24 @@ type Result<T> = std::result::Result<T, Box<Fault>>;
 #[derive(Clone, Debug)]
 pub enum Term {
     Constant(i32),
-    /// A scalar.
+    /// Value of a scalar.
     Read(Slot),
-    /// 1 if the test holds, else 0: comparisons with constants, or a location.
+    /// 1 if the test holds, else 0. Stands for comparisons with constants and for tests of a location.
     Is(Test),
     Element(Box<Element>),
-    /// 1 if a rule of the network with this label has a step, else 0.
+    /// 1 if the network has a rule with this label that can take a step, else 0.
     Enabled(LabelId),
-    /// 1 if a transition of the net is enabled, else 0.
+    /// 1 if the transition of the net is enabled, else 0.
     Fires(Box<Firing>),
     Unary(Unary, Box<Term>),
     Binary(Box<Operation>),
+    /// The second value if the first one is not 0, else the third.
+    Conditional(Box<[Term; 3]>),
+    /// An index of one dimension of an array of two.
+    Within(Box<Within>),
 }
 
-/// Holds if the bits of `mask` in a word of the state are `bits`.
+/// Holds if the bits that `mask` selects in a word of the state equal `bits`.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
     word: u32,
@@ -34,7 +38,7 @@ pub struct Test {
     bits: u32,
 }
 
-/// Position of a scalar in a state: shifting its word left by `left`, then right by `right` gives the value.
+/// Position of a scalar in a state. Shifting its word left by `left`, then right by `right`, gives the value.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     word: u32,
@@ -56,8 +60,17 @@ pub struct Element {
     array: VariableId,
     /// The array's place in the state; `None` if nothing writes it.
     field: Option<Field>,
-    /// Initial values of the elements.
+    /// Initial values of the array's elements.
     values: Box<[i32]>,
+    index: Term,
+    span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Within {
+    array: VariableId,
+    dimension: usize,
+    elements: usize,
     index: Term,
     span: Span,
 }
@@ -82,7 +95,7 @@ pub struct Store {
 }
 
 impl Slot {
-    /// The slot of a scalar; `None` if the field has no bits: its value is 0.
+    /// The slot of a scalar. `None` if the field has no bits, so that the value is 0.
     fn of(field: Field) -> Option<Self> {
         let ((word, shift), unused) = (field.position(0), 32u32.checked_sub(field.bits).filter(|unused| *unused < 32)?);
         Some(Self { word: word as u32, left: (unused - shift) as u8, right: unused as u8, signed: field.signed })
@@ -119,10 +132,19 @@ impl Term {
             Expression::Binary { operator, operands, span } => {
                 Self::binary(*operator, Self::of(&operands[0], model), Self::of(&operands[1], model), *span)
             }
+            Expression::Conditional(parts) => match parts.each_ref().map(|part| Self::of(part, model)) {
+                [Self::Constant(0), _, otherwise] => otherwise,
+                [Self::Constant(_), then, _] => then,
+                parts => Self::Conditional(Box::new(parts)),
+            },
+            Expression::Within { array, dimension, elements, index, span } => {
+                let (array, dimension, elements, span) = (*array, *dimension, *elements, *span);
+                Self::Within(Box::new(Within { array, dimension, elements, index: Self::of(index, model), span }))
+            }
         }
     }
 
-    /// Whether a field has a value.
+    /// The test that a field has a value.
     fn is(field: Field, value: i32) -> Self {
         let mut states = [[0], [0]];
         let (word, shift) = field.position(0);
@@ -153,11 +175,11 @@ impl Term {
         }
     }
 
-    /// The value in a state.
+    /// Returns the value in a state.
     ///
     /// # Errors
     ///
-    /// A fault without a transition.
+    /// A [`Fault`] whose `transition` is `None`.
     pub fn value(&self, model: &Model, state: &[u32]) -> Result<i32> {
         if let Some(value) = self.simple(state) {
             return Ok(value);
@@ -166,7 +188,7 @@ impl Term {
             Self::Unary(operator, operand) => Ok(operator.apply(operand.value(model, state)?)),
             Self::Binary(operation) => {
                 let Operation { operator, left, right, span } = &**operation;
-                // Most operands are simple: this saves the call.
+                // Most operands are simple. Testing for that here saves a call.
                 let left = match left.simple(state) {
                     Some(left) => left,
                     None => left.value(model, state)?,
@@ -182,9 +204,18 @@ impl Term {
                     .apply(left, right)
                     .ok_or_else(|| Box::new(Fault { what: Wrong::DivisionByZero, span: *span, transition: None }))
             }
+            Self::Conditional(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                if condition.value(model, state)? != 0 { then.value(model, state) } else { otherwise.value(model, state) }
+            }
+            Self::Within(of) => {
+                let Within { array, dimension, elements, index, span } = &**of;
+                let index = index.value(model, state)?;
+                place(*array, *dimension, *elements, index, *span).map(|_| index)
+            }
             Self::Element(of) => {
                 let Element { array, field, values, index, span } = &**of;
-                let element = element(*array, values.len(), index.value(model, state)?, *span)?;
+                let element = place(*array, 0, values.len(), index.value(model, state)?, *span)?;
                 Ok(field.map_or_else(|| values[element], |field| field.get(state, element)))
             }
             Self::Fires(firing) => Ok(firing.is_enabled(state).into()),
@@ -196,7 +227,7 @@ impl Term {
         }
     }
 
-    /// The value, if it is found without evaluating another term.
+    /// Returns the value if finding it takes no evaluation of another term.
     #[inline(always)]
     fn simple(&self, state: &[u32]) -> Option<i32> {
         match self {
@@ -207,7 +238,7 @@ impl Term {
         }
     }
 
-    /// The test that is evaluated first, if the expression is 0 without it.
+    /// Returns the test that is evaluated first, if the expression is 0 whenever that test fails.
     pub fn first_test(&self) -> Option<Test> {
         match self {
             Self::Is(test) => Some(*test),
@@ -223,7 +254,7 @@ impl Test {
         state[self.word as usize] & self.mask == self.bits
     }
 
-    /// Whether both hold. They are of one word.
+    /// Returns the term that holds if both tests hold. Both must test the same word.
     fn and(self, other: Self) -> Term {
         match (self.bits ^ other.bits) & self.mask & other.mask {
             0 => Term::Is(Self { mask: self.mask | other.mask, bits: self.bits | other.bits, ..self }),
@@ -242,7 +273,7 @@ impl Slot {
 impl Target {
     /// # Panics
     ///
-    /// The variable has no field, though something writes it.
+    /// The variable has no field although something writes it.
     pub fn of(place: &StoreTarget, model: &Model) -> Self {
         let StoreTarget { variable, index, span } = place;
         let of = &model.variables[*variable];
@@ -260,10 +291,10 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// A fault without a transition.
+    /// A [`Fault`] whose `transition` is `None`.
     pub fn store(&self, model: &Model, state: &mut [u32], value: impl FnOnce(&[u32]) -> Result<i32>) -> Result<u64> {
         let element = match &self.index {
-            Some(index) => element(self.variable, self.elements, index.value(model, state)?, self.span)?,
+            Some(index) => place(self.variable, 0, self.elements, index.value(model, state)?, self.span)?,
             None => 0,
         };
         let value = value(state)?;
@@ -279,11 +310,12 @@ impl Store {
     }
 }
 
-fn element(array: VariableId, elements: usize, index: i32, span: Span) -> Result<usize> {
+/// An index of a dimension of `elements` elements, or the fault that it is outside.
+fn place(array: VariableId, dimension: usize, elements: usize, index: i32, span: Span) -> Result<usize> {
     usize::try_from(index)
         .ok()
         .filter(|index| *index < elements)
-        .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, index }, span, transition: None }))
+        .ok_or_else(|| Box::new(Fault { what: Wrong::Index { array, dimension, index }, span, transition: None }))
 }
 
 #[cfg(test)]
@@ -339,7 +371,7 @@ mod tests {
         let guard = and(and(is(&model, "y", 1), one_over_x()), is(&model, "z", 1));
         assert!(!guard.first_test().unwrap().holds(&state));
         assert_eq!(guard.value(&model, &state).unwrap(), 0);
-        // The division comes first here, and its fault must be found.
+        // The division is evaluated first here, and its fault must be found.
         let faulty = and(one_over_x(), is(&model, "y", 1));
         assert!(faulty.first_test().is_none());
         assert!(faulty.value(&model, &state).is_err());

@@ -21,7 +21,7 @@ pub struct Path {
     pub violation: Violation,
 }
 
-/// Finds the steps between states with the interpreter, which must also find the violation in the last state.
+/// Finds the steps between states with the interpreter. The interpreter must also find the violation in the last state.
 pub fn replay(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32>>, violation: Violation) -> Result<Path> {
     steps_between(interpreter, checks, states, violation).context("the path cannot be replayed: please report this as a bug")
 }
@@ -37,7 +37,7 @@ fn steps_between(interpreter: &Interpreter, checks: &Checks, states: Vec<Vec<u32
                 taken.get_or_insert(step);
             }
         };
-        // A fault in another step of this state does not concern the path.
+        // A fault in another step of this state does not matter for the path.
         let _ = all_steps(interpreter, &pair[0], &mut scratch, visit);
         steps.push(taken.with_context(|| format!("step {} does not lead to its next state", number + 1))?);
     }
@@ -116,7 +116,7 @@ fn committed<'m>(model: &'m Model, state: &'m [u32]) -> impl Iterator<Item = Str
 
 /// Names the text that line numbers of steps refer to; empty for a network.
 pub fn lines_of(model: &Model) -> String {
-    // The steps of a network come from tables and have no line numbers; those of a net are named.
+    // The steps of a network come from tables and have no line numbers. The steps of a net are shown by name.
     if model.network.is_none() && model.net.is_none() {
         format!(" (lines of {})", escaping::line(&model.source.name))
     } else {
@@ -124,8 +124,8 @@ pub fn lines_of(model: &Model) -> String {
     }
 }
 
-/// One line for the step's transitions, one for the statement of each, and one for its changes, if any. `None`: no step is
-/// possible.
+/// Lists a step: one line for its transitions, one for the statement of each, and one for its changes, if any. `None` for `step`
+/// means that no step is possible.
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
     let moves = step.map(|step| describe(model, step, |id| describe_sent(model, id, from)));
     let moves = moves.unwrap_or_else(|| "no step is possible: the run stays in this state".into());
@@ -160,7 +160,7 @@ pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
 fn values_text(model: &Model, state: &[u32]) -> Vec<(String, String)> {
     let global = |name: &str| model.variables.iter().position(|of| of.process.is_none() && of.name == name);
     let values = variables(model, state).into_iter().filter_map(|(name, value)| {
-        // The arrays of a channel's values have names that no variable of a text can have.
+        // The arrays of a channel have names that no variable in a model's text can have.
         let channel = name.strip_suffix(".length").filter(|_| global(&name).is_some());
         if let Some(messages) = channel.and_then(|channel| messages(model, state, channel, value as usize)) {
             return Some((name[..name.len() - ".length".len()].to_string(), messages));
@@ -171,7 +171,7 @@ fn values_text(model: &Model, state: &[u32]) -> Vec<(String, String)> {
     values.collect()
 }
 
-/// The messages of a buffered channel; `None` if it has no arrays for their values.
+/// The waiting messages of a buffered channel. `None` if the channel has no arrays for values of messages.
 fn messages(model: &Model, state: &[u32], channel: &str, count: usize) -> Option<String> {
     let prefix = format!("{channel}[");
     let is_field = |of: &Variable| of.process.is_none() && of.is_array && of.name.starts_with(&prefix);
@@ -234,7 +234,7 @@ pub fn describe_transition(model: &Model, id: TransitionId) -> String {
     describe_at(model, id, &model.transitions[id].span.line.to_string())
 }
 
-/// As [`describe_transition`], with the values that it sends in a state: `sends answer(4)`.
+/// As [`describe_transition`], with the values that the transition sends in `state`: `sends answer(4)`.
 fn describe_sent(model: &Model, id: TransitionId, state: &[u32]) -> String {
     let transition = &model.transitions[id];
     let text = describe_transition(model, id);
@@ -246,7 +246,8 @@ fn describe_sent(model: &Model, id: TransitionId, state: &[u32]) -> String {
     text.replace(&format!("sends on {name}"), &with_values)
 }
 
-/// Descriptions of all transitions, as [`describe_transition`]; with the column if several would have the same description.
+/// Descriptions of all transitions, as [`describe_transition`]. Adds the column where several transitions would have the same
+/// description.
 pub fn describe_transitions(model: &Model) -> Vec<String> {
     let names: Vec<String> = (0..model.transitions.len()).map(|id| describe_transition(model, id)).collect();
     let mut uses: HashMap<&str, usize> = HashMap::new();
@@ -288,10 +289,7 @@ fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
     let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
     let values = written.flat_map(|variable| {
         let (name, of) = (model.full_name(variable), &model.variables[variable]);
-        (0..of.initial.len()).map(move |element| {
-            let name = if of.is_array { format!("{name}[{element}]") } else { name.clone() };
-            (name, model.value(state, variable, element))
-        })
+        (0..of.initial.len()).map(move |element| (of.element_name(&name, element), model.value(state, variable, element)))
     });
     values.collect()
 }

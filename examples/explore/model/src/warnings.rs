@@ -1,24 +1,25 @@
-//! Warnings for parts of a text that are not computed as they are written: values that do not fit, lists that are too long,
-//! shifts that are too far.
+//! Warnings for parts of a text that mean something else than they say: values that do not fit, lists that are too long, shifts
+//! that are too far.
 //!
-//! Models rely on some of these (`byte Slot[6]` with a list of seven values in BEEM), so they are errors only on request. The
-//! warnings spare users from discovering them through state counts.
+//! Some models rely on these meanings (BEEM has `byte Slot[6]` with a list of seven values), so they are errors only on request.
+//! The warnings spare users from discovering the difference through state counts.
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::{Binary, Expression, Range, Source, Span, Variable};
+use crate::ir::{Binary, Expression, Range, Source, Span};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 use warpset_support::escaping;
 use warpset_support::numbers::counted;
 
-/// Warnings shown at most. A text can have a warning for each of its values, and each is shown with its lines.
+/// Maximum number of warnings that are shown. A text can have a warning for each of its values, and each warning is shown with
+/// its lines.
 const MOST_SHOWN: usize = 20;
 
 /// A place of a text that means something else than it seems to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub diagnostic: Diagnostic,
-    /// Number of values in the text that the model does not have. A store that is counted whenever it happens adds nothing here.
+    /// Number of values in the text that the model does not have. Excludes stores that are counted each time they happen.
     pub values: u64,
 }
 
@@ -28,7 +29,7 @@ pub struct Warnings {
     pub count: u64,
     /// Number of values that differ from what the texts say.
     pub values: u64,
-    /// The first warnings, with excerpts of their texts if these are wanted.
+    /// The first warnings, with excerpts of their texts if the user wants excerpts.
     shown: Vec<Shown>,
 }
 
@@ -63,7 +64,7 @@ impl Warnings {
         }));
     }
 
-    /// The warnings that are shown, and the number of further ones, as text.
+    /// The shown warnings as text, followed by the number of further warnings.
     pub fn text(&self) -> String {
         let more = self.count - self.shown.len() as u64;
         let more = if more > 0 { format!("... and {} more like these\n", HumanCount(more)) } else { String::new() };
@@ -82,8 +83,8 @@ impl Warnings {
     }
 }
 
-/// Warns of a constant that is stored and becomes `kept`. The type has the name `type_name` and the values `holds`; `values` is
-/// as in [`Warning`].
+/// Warns of a constant that becomes `kept` when it is stored in a variable of type `type_name`, which holds the values `holds`.
+/// `values` is as in [`Warning`].
 pub fn of_store(value: i32, kept: i32, type_name: &str, holds: Range, at: Span, values: u64) -> Option<Warning> {
     let Range { low, high } = holds;
     let message = format!("{value} does not fit {type_name}, which holds {low} to {high}");
@@ -103,8 +104,8 @@ pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) ->
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: lost as u64 })
 }
 
-/// Warns of an operator, written as `text`, that does not give the arithmetic result of these values, which are known if they are
-/// constant.
+/// Warns of an operator, written as `text`, that does not give the arithmetic result of its operands. `left` and `right` are the
+/// values of the operands that are constant.
 pub fn of_operator(operator: Binary, text: &str, at: Span, left: Option<i32>, right: Option<i32>) -> Option<Warning> {
     let right = right?;
     let bits = right & 31;
@@ -140,7 +141,8 @@ pub fn of_32_bits(at: Span, text: &str, exact: i64, folded: i32) -> Warning {
     Warning { diagnostic: Diagnostic::new(at, message, format!("becomes {folded}")), values: 1 }
 }
 
-/// Warns of a statement of SLCO that compares a variable with a value computed from it, which an assignment was meant to be.
+/// Warns of an SLCO statement that compares a variable with a value computed from that variable: an assignment was probably
+/// meant.
 pub fn of_comparison(text: &str, statement: &Expression, at: Span) -> Option<Warning> {
     let Expression::Binary { operator: Binary::Equal, operands, .. } = statement else { return None };
     let [target, value] = &**operands;
@@ -153,14 +155,13 @@ pub fn of_comparison(text: &str, statement: &Expression, at: Span) -> Option<War
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }
 
-/// Warns of a constant index outside the array.
-pub fn of_index(array: &Variable, index: Option<&Expression>, at: Span) -> Option<Warning> {
-    let Variable { name, initial, .. } = array;
-    let Some(Expression::Constant(index)) = index else { return None };
-    if usize::try_from(*index).is_ok_and(|index| index < initial.len()) {
+/// Warns of a constant index outside the array, which has `elements` elements, or rows, as `kind` says.
+pub fn of_index(array: &str, elements: usize, kind: &str, index: &Expression, at: Span) -> Option<Warning> {
+    let index = index.constant()?;
+    if usize::try_from(index).is_ok_and(|index| index < elements) {
         return None;
     }
-    let message = format!("the array `{name}` has {} elements, but this index is {index}", initial.len());
+    let message = format!("the array `{array}` has {elements} {kind}, but this index is {index}");
     let label = "is a fault of the model whenever it is evaluated";
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }

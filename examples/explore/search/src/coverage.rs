@@ -1,9 +1,9 @@
 //! Coverage: which states of processes and components, which transitions and which labels occur in the states that a search has
 //! found.
 //!
-//! The search itself counts nothing. Afterwards, threads read all stored states and compute their steps with the interpreter. So
-//! coverage has no cost unless it is requested, and is the same for every engine, device and kind of table. It takes about the
-//! time of an interpreted search on this machine.
+//! The search itself counts nothing. After the search, threads read all stored states and compute their steps with the
+//! interpreter. So coverage has no cost unless it is requested, and it is the same for every engine, device and kind of table. It
+//! takes about the time of an interpreted search on this machine.
 
 use crate::exploration::Limits;
 use crate::interpreter::{Interpreter, Scratch, Step};
@@ -15,26 +15,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use warpset::{Storage, VectorTable};
 use warpset_model::trace::describe_transitions;
 
-/// States that a thread takes at a time.
+/// Number of states that a thread takes at a time.
 const PIECE: usize = 1 << 12;
 
-/// Counters of a thread, beyond which one thread counts alone: 64 MiB.
+/// Number of counters for each thread (64 MiB) above which only one thread counts.
 const MOST_COUNTERS: usize = 1 << 23;
 
-/// Number of stored states, by process, component, transition and label.
+/// Counts over all stored states, by location, state of a component, transition and label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Stored states.
+    /// Number of stored states.
     pub states: u64,
-    /// By process and location: stored states in which the process is in the location. Empty for the automaton of a property.
+    /// By process and location: number of stored states in which the process is in the location. Empty for the automaton of a
+    /// property.
     pub locations: Vec<Vec<u64>>,
-    /// By component and its state: stored states in which the component is in that state.
+    /// By component and its state: number of stored states in which the component is in that state.
     pub components: Vec<Vec<u64>>,
-    /// By transition: steps of stored states in which the transition takes part.
+    /// By transition: number of steps from stored states in which the transition takes part.
     pub transitions: Vec<u64>,
-    /// By transition of the net: stored states in which it fires.
+    /// By transition of the net: number of stored states in which it fires.
     pub firings: Vec<u64>,
-    /// By label of the network: steps of stored states with the label.
+    /// By label of the network: number of steps from stored states with the label.
     pub labels: Vec<u64>,
 }
 
@@ -60,7 +61,7 @@ impl Coverage {
     ///
     /// # Errors
     ///
-    /// An error of the device, or the limits ask to stop.
+    /// The device fails, or the limits ask to stop.
     pub fn of<S: Storage>(table: &VectorTable<S>, interpreter: &Interpreter, limits: Limits) -> Result<Self> {
         let model = interpreter.model();
         let counters = Self::new(model).counters();
@@ -124,7 +125,7 @@ impl Coverage {
             Step::Firing(id) => firings[id] += 1,
             Step::Rule(rule) => labels[model.network.as_ref().map_or(0, |network| network.label_of(rule))] += 1,
         };
-        // A state with a fault has the steps before the fault. The search reports the fault.
+        // For a state with a fault, count the steps before the fault. The search reports the fault.
         let _ = match model.property {
             Some(_) => interpreter.product_steps(state, scratch, |of, _| of.system.into_iter().for_each(&mut step)).map(drop),
             None => interpreter.steps(state, scratch, |of, _| step(of)).map(drop),
@@ -170,7 +171,7 @@ impl Coverage {
         .collect()
     }
 
-    /// All counts. `is_complete`: the search found all states.
+    /// Returns all counts as JSON. `is_complete` says whether the search found all states.
     pub fn json(&self, model: &Model, is_complete: bool) -> Value {
         let processes = model.processes.iter().zip(&self.locations).filter(|(_, counts)| !counts.is_empty());
         let processes = processes.map(|(process, counts)| {
@@ -206,7 +207,7 @@ impl Coverage {
 /// The parts of one kind that never occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreached {
-    /// Singular of the kind.
+    /// Name of the kind, in the singular.
     pub kind: &'static str,
     pub names: Vec<String>,
     /// Number of parts of this kind, reached or not.
@@ -263,7 +264,7 @@ mod tests {
             system async;",
         );
         let found = coverage(&dve.model);
-        // x counts from 0 to 2; in each value A is in s, then in t.
+        // `x` counts from 0 to 2. For each value, `A` is in `s`, then in `t`.
         assert_eq!((found.states, &found.locations), (6, &vec![vec![3, 3, 0], vec![6]]));
         assert_eq!(found.transitions, [3, 2, 0, 3, 0]);
         let unreached = found.unreached(&dve.model);

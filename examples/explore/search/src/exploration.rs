@@ -5,53 +5,53 @@ use crate::stopping::{self, Stop};
 use anyhow::Result;
 use warpset::{MemoryLimit, Storage, VectorTable};
 
-/// Called between rounds with the counts so far. The exploration ends if it returns false.
+/// Called between rounds with the counts so far. The exploration ends if the observer returns false.
 pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
 
 /// Limits that end a search before all states are found.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Number of states from which on no new round begins.
+    /// Number of states at which no new round begins.
     pub states: u64,
-    /// Level from which on no state is expanded; the initial state has level 0.
+    /// Level whose states are no longer expanded; the initial state has level 0.
     pub levels: u64,
-    /// Most bytes of the table and the waiting states. While a table grows, both the old and the new table count.
+    /// Limit of the bytes of the table and of the lists of states. While a table grows, both the old and the new table count.
     pub bytes: u64,
-    /// Whether these bytes are for this search alone. Then the table takes them early, so that they hold states in the end.
+    /// Whether no other search uses these bytes. The table then takes them early, so that they hold states in the end.
     pub is_reserved: bool,
-    /// Only a fault ends the exploration; other violations do not.
+    /// Whether the exploration continues after violations. A fault ends it nevertheless.
     pub keep_going: bool,
-    /// Asked several times a second. If it returns a reason, the search stops at once.
+    /// Called several times a second. If it returns a reason, the search stops at once.
     pub stop: fn() -> Option<Stop>,
 }
 
-/// Bytes of what a search keeps beside its table.
+/// Bytes that a search uses in addition to its table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lists {
-    /// States that wait.
+    /// Bytes of the lists of waiting states.
     pub waiting: u64,
-    /// Other lists, of all states.
+    /// Bytes of lists that have an entry for every state.
     pub kept: u64,
-    /// Whether waiting states are marked in the table when there is no memory to list them.
+    /// Whether waiting states are marked in the table if there is no memory to list them.
     pub may_be_marked: bool,
 }
 
 impl Lists {
-    /// Lists that grow with the number of states.
+    /// Lists that take `bytes` bytes now and grow with the number of states.
     pub fn of(bytes: u64) -> Self {
         Self { waiting: bytes, ..Self::default() }
     }
 }
 
-/// Bytes of the marks of waiting states: two bits a slot.
+/// Bytes of the marks of waiting states: two bits for each slot.
 pub fn bytes_of_marks(slots: u64) -> u64 {
     2 * 8 * slots.div_ceil(64)
 }
 
-/// Bytes of a table and of the lists beside it, as a multiple of the table's.
+/// Bytes of a table and its lists, as a multiple of the table's bytes.
 ///
-/// Lists get longer as the table fills. They have room for as many bytes for each state as now, because levels get narrower in
-/// relation to all states; waiting states that may be marked have room for marks at least.
+/// Lists get longer as the table fills. The estimate assumes as many bytes of lists for each state as now, because levels get
+/// narrower in relation to all states. If waiting states may be marked, the marks are an upper limit for their lists.
 fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists) -> Result<f64> {
     let (taken, slots) = (table.bytes(), table.slots());
     let used = taken as f64 * (table.len()? as f64 / slots as f64).min(1.0);
@@ -61,7 +61,7 @@ fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists) -> Result<f64> {
     Ok(1.0 + waiting + a_byte(lists.kept))
 }
 
-/// Bytes that a search of this number of states needs, with lists that are as long for each state as now. `None` if no table has
+/// Bytes that a search of `states` states needs, with as many bytes of lists for each state as now. `None` if no table can hold
 /// that many states.
 pub fn memory_for<S: Storage>(table: &VectorTable<S>, lists: Lists, states: u64) -> Result<Option<u64>> {
     let of_table = table.memory_for(states)?;
@@ -74,24 +74,25 @@ impl Limits {
     pub const NONE: Self =
         Self { states: u64::MAX, levels: u64::MAX, bytes: u64::MAX, is_reserved: false, keep_going: true, stop: || None };
 
-    /// Memory that a table may take while it grows, the old and the new one together, beside lists of states.
+    /// Limit of the memory for a growing table: the old and the new table together, after subtracting the lists of states.
     pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: Lists) -> Result<MemoryLimit> {
         let taken = table.bytes();
         let last = (self.bytes as f64 / with_lists(table, lists)?) as u64;
-        // Old and new table and lists are there at once while the table grows. The rows of an indexed table stay where they are.
+        // While a table grows, the old table, the new table and the lists all exist. The rows of an indexed table are not copied.
         let last = if table.spec().is_indexed() { last } else { last.saturating_add(taken) };
         let bytes = last.min(self.bytes.saturating_sub(lists.waiting + lists.kept));
         Ok(if self.is_reserved { MemoryLimit::Reserved(bytes) } else { MemoryLimit::Shared(bytes) })
     }
 
     /// Returns the end of a search that has found this violation, if it ends: a fault always ends it, any other violation unless
-    /// `keep_going`. This end takes precedence over every other one; such a search cannot be resumed.
+    /// `keep_going`. The search finishes the level, in which it may find a lesser state. This end takes precedence over every
+    /// other one; such a search cannot be resumed.
     pub fn end_by(&self, found: Option<&Found>) -> Option<End> {
         found.is_some_and(|found| found.is_fault() || !self.keep_going).then_some(End::Violation)
     }
 
-    /// Returns the end of a search between two rounds, if any rule but that of violations ends it. The rules are in their order:
-    /// the first that applies gives the end.
+    /// Returns the end of a search between two rounds, for all reasons except violations. The first rule that applies gives the
+    /// end.
     pub fn end_of(&self, search: &Standing) -> Option<End> {
         let Standing { is_out_of_memory, next_level, states, bytes, is_refused, stop } = *search;
         match next_level {
@@ -105,55 +106,56 @@ impl Limits {
         }
     }
 
-    /// Whether a table and lists of these bytes together are within the limit.
+    /// Whether a table and lists with this many bytes together are within the limit.
     pub fn hold(&self, bytes: u64) -> bool {
         bytes <= self.bytes
     }
 
-    /// Limits for evaluating what an exploration has found: a limit of time, or a signal, leaves it a grace period.
+    /// Limits for evaluating what an exploration has found. A limit of time, or a signal, leaves a grace period for the
+    /// evaluation.
     pub fn of_evaluation(self) -> Self {
         Self { stop: stopping::grace_ended, ..self }
     }
 
-    /// Limits for exploring the first `levels` levels, whatever violation is found in them.
+    /// Limits for exploring the first `levels` levels, whatever violations they contain.
     pub fn of_levels(self, levels: u64) -> Self {
         Self { states: u64::MAX, levels, keep_going: true, ..self }
     }
 }
 
-/// A search between two rounds, as far as its end depends on it. The default gives no reason to end.
+/// Facts about a search between two rounds on which its end depends. The default gives no reason to end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standing {
-    /// Whether there is no memory for states that the search has found.
+    /// Whether states that the search has found do not fit into memory.
     pub is_out_of_memory: bool,
-    /// If a level is to begin: number of levels begun before, and of states that are not expanded.
+    /// If a level is to begin: the number of levels that have begun before, and the number of states that are not expanded.
     pub next_level: Option<(u64, u64)>,
-    /// Number of states found, before a round.
+    /// Number of states found so far, if a round is to begin.
     pub states: Option<u64>,
     /// Bytes of the table and of all lists.
     pub bytes: u64,
     /// Whether the observer has returned false.
     pub is_refused: bool,
-    /// Reason that [`Limits::stop`] gives, if states wait to be expanded.
+    /// Reason that [`Limits::stop`] gave, if states are waiting to be expanded.
     pub stop: Option<Stop>,
 }
 
 /// Counts of an exploration so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Distinct states.
+    /// Number of distinct states.
     pub states: u64,
-    /// Steps from the states expanded so far, with multiplicity.
+    /// Number of steps from the states expanded so far, with multiplicity.
     pub transitions: u64,
-    /// States without any successor.
+    /// Number of states without a successor.
     pub deadlocks: u64,
-    /// Number of levels begun.
+    /// Number of levels that have begun.
     pub levels: u64,
-    /// States of the widest level begun.
+    /// Number of states of the widest level that has begun.
     pub widest_level: u64,
-    /// States of the current level that have not been expanded yet.
+    /// Number of states of the current level that are not yet expanded.
     pub waiting: u64,
-    /// Number of stores that had to wrap their value.
+    /// Number of stores that wrapped their value.
     pub overflows: u64,
 }
 
@@ -172,7 +174,7 @@ pub enum End {
     Memory,
     /// [`Limits::stop`] gave a reason.
     Stopped(Stop),
-    /// The observer ended it.
+    /// The observer returned false.
     Observer,
 }
 
@@ -180,9 +182,9 @@ pub enum End {
 pub struct Exploration {
     pub counts: Counts,
     pub end: End,
-    /// The first fault, or else the first violation: no other was found at a lower level.
+    /// The first fault, or else the first violation: that of the least state of its level, unless a limit ended the level.
     pub found: Option<Found>,
-    /// Largest size of the lists of states, in bytes, without the table.
+    /// Largest size of the lists of states in bytes. Excludes the table.
     pub list_bytes: u64,
 }
 
@@ -198,14 +200,16 @@ impl Exploration {
 pub struct Found {
     pub violation: Violation,
     pub state: Vec<u32>,
-    /// Number of steps from the initial state.
+    /// Number of steps from the initial state to the state.
     pub level: u64,
 }
 
 impl Found {
-    /// Whether this violation replaces an earlier one in the report: a fault replaces any other violation.
-    pub fn replaces(&self, before: Option<&Found>) -> bool {
-        before.is_none_or(|before| self.is_fault() && !before.is_fault())
+    /// Whether this violation replaces another one in the report. A fault replaces any other violation, a lower level a higher
+    /// one, and of a level's states the least one, word by word, all others. So neither threads nor tables decide.
+    pub fn replaces(&self, other: Option<&Found>) -> bool {
+        let rank = |found: &Found| (!found.is_fault(), found.level);
+        other.is_none_or(|other| rank(self).cmp(&rank(other)).then_with(|| self.state.cmp(&other.state)).is_lt())
     }
 
     /// Whether the state, or a condition on it, cannot be evaluated.
@@ -219,7 +223,8 @@ pub trait Explorer {
     /// Explores from the initial state, into an empty table.
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration>;
 
-    /// The states of a shortest path from the initial state to the violation that the last exploration found. Clears the table.
+    /// Returns the states of a shortest path from the initial state to the violation that the last exploration found. Clears the
+    /// table.
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>>;
 }
 
@@ -230,7 +235,7 @@ mod tests {
     use crate::ir::Span;
     use std::time::Duration;
 
-    /// Removing the reason of each end leaves the next one.
+    /// After the reason for one end is removed, the next rule gives the end.
     #[test]
     fn the_first_rule_that_applies_ends_a_search() {
         let limits = Limits { states: 100, levels: 5, bytes: 1000, ..Limits::NONE };
@@ -255,6 +260,25 @@ mod tests {
         next(Some(End::Observer), |search| search.is_refused = false);
         next(Some(End::Stopped(stop)), |search| search.stop = None);
         next(None, |_| ());
+    }
+
+    #[test]
+    fn faults_replace_violations_and_the_least_state_of_the_lowest_level_the_others() {
+        let fault = || Violation::Fault(Box::new(Fault { what: Wrong::DivisionByZero, span: Span::default(), transition: None }));
+        let found = |violation, level, state: [u32; 2]| Found { violation, state: state.to_vec(), level };
+        // From the first to report to the last.
+        let all = [
+            found(fault(), 3, [0, 9]),
+            found(fault(), 3, [1, 0]),
+            found(fault(), 4, [0, 0]),
+            found(Violation::Deadlock, 2, [7, 7]),
+            found(Violation::Condition(0), 3, [0, 1]),
+            found(Violation::Deadlock, 3, [0, 2]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(one.replaces(None));
+            assert!((0..all.len()).all(|other| one.replaces(Some(&all[other])) == (at < other)), "{one:?}");
+        }
     }
 
     #[test]

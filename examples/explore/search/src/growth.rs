@@ -1,9 +1,9 @@
-//! Growth of tables, within limits of memory.
+//! Growth of tables within limits of memory.
 
 use anyhow::{Result, ensure};
 use warpset::{Error, MemoryLimit, Reference, Request, Spec, Storage, VectorTable};
 
-/// Fill above which a table grows if it may, because its searches get long (`benches/bucket.md`).
+/// Fill above which a table grows if possible, because lookups get long (`benches/bucket.md`).
 pub const GROW_AT_FILL: f64 = 0.85;
 
 /// Bytes of a slot for a tree node.
@@ -15,7 +15,7 @@ pub enum Growth {
     Done,
     /// There is no memory for a larger table. Nothing has changed.
     Refused,
-    /// The table has grown, but there is no memory to find the listed states in it again. The search cannot go on.
+    /// The table has grown, but there is no memory to find the listed states in it again. The search cannot continue.
     Stuck,
 }
 
@@ -28,12 +28,12 @@ pub fn if_it_fits<T>(result: warpset::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Bytes that a table of `slots` slots takes in addition while it grows by `factor`. `taken`: bytes of everything that is
+/// Additional bytes while a table of `slots` slots grows by `factor`. `taken` is the number of bytes of everything that is
 /// rebuilt.
 pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor: u64) -> u64 {
     match (spec.is_indexed(), is_on_gpu) {
         (false, _) => factor * taken,
-        // Only the index is rebuilt: at most 8 bytes per slot. A GPU needs up to 8 bytes more for each slot.
+        // Only the index is rebuilt: at most 8 bytes for each slot. A GPU needs up to 8 further bytes for each slot.
         (true, false) => factor * 8 * slots,
         (true, true) => factor * 16 * slots + (factor - 1) * 4 * spec.width() as u64 * slots,
     }
@@ -43,18 +43,18 @@ pub fn bytes_to_grow(spec: Spec, is_on_gpu: bool, slots: u64, taken: u64, factor
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     Slots,
-    /// Nodes of trees are full; there are free slots for vectors.
+    /// The nodes of trees are full. There are free slots for vectors.
     Nodes,
 }
 
 impl Lack {
-    /// Returns the full part: nodes if all rejected states lacked one (`for_nodes`), else slots.
+    /// Returns the full part: nodes if all rejected states lacked a node (`for_nodes`), else slots.
     pub fn of(rejected: u64, for_nodes: u64) -> Self {
         if rejected > 0 && for_nodes >= rejected { Self::Nodes } else { Self::Slots }
     }
 
-    /// Multiplies the size of a table by `factor`: its slots, with nodes in proportion, or its nodes alone. Returns false if
-    /// there is no memory for it, or if no table has as many.
+    /// Multiplies the size of a table by `factor`: its slots, with nodes in proportion, or only its nodes. Returns false if there
+    /// is no memory for the larger table, or if no table can have that many.
     pub fn relieve<S: Storage>(self, table: &VectorTable<S>, factor: u64) -> Result<bool> {
         let grown = match self {
             Self::Slots => table.reserve_total(factor * table.slots()),
@@ -68,14 +68,15 @@ impl Lack {
 }
 
 /// Grows a table to the next size that the library's schedule gives within `limit`: four times or twice the slots, more nodes, or
-/// all the rest of the memory. Returns false if the table stays as it is.
+/// all the remaining memory. Returns false if the table keeps its size.
 pub fn grow_within<S: Storage>(table: &VectorTable<S>, limit: MemoryLimit) -> Result<bool> {
     Ok(if_it_fits(table.grow_within(limit))?.unwrap_or(false))
 }
 
 /// Multiplies the size of a table by the first of the `factors` for which there is memory; few large growths cost less than many
-/// small ones. If none fits, the table takes the rest of the memory. Returns false if the table stays as it is. The old and the
-/// new table together must stay within `limit` bytes. `taken`: bytes of the old table and of everything that grows with it.
+/// small ones. If no factor fits, the table takes the remaining memory. Returns false if the table keeps its size. The old and
+/// the new table together must stay within `limit` bytes. `taken` is the number of bytes of the old table and of everything that
+/// grows with it.
 pub fn grow_by_factors<S: Storage, const N: usize>(
     table: &VectorTable<S>,
     lack: Lack,
@@ -85,8 +86,10 @@ pub fn grow_by_factors<S: Storage, const N: usize>(
 ) -> Result<bool> {
     let (slots, nodes) = (table.slots(), table.node_slots());
     let (is_indexed, is_on_gpu) = (table.spec().is_indexed(), table.device().is_gpu());
-    // On a GPU an indexed table reserves memory for all rows that it may get; growth does not check whether that memory is free.
-    // For other tables the memory of the old ones becomes free. A table that fits may leave too little for what grows with it.
+    // GPU memory is checked here because growth itself does not check it for an indexed table, which reserves memory for all rows
+    // that it may get. Growth of other tables frees the old table and everything that grows with it (`taken`), so that memory
+    // counts as free. The check covers more than the table: a larger table may fit and still leave too little memory for
+    // everything that grows with it.
     let free = match (is_on_gpu, is_indexed) {
         (false, _) => u64::MAX,
         (true, false) => table.device().free_memory()?.saturating_add(taken),
@@ -101,15 +104,16 @@ pub fn grow_by_factors<S: Storage, const N: usize>(
             return Ok(true);
         }
     }
-    // Everything grows in proportion, so the table's share of the rest is its share of what is taken.
+    // Everything grows in proportion, so the table's share of the remaining memory equals its share of `taken`.
     let rest = limit.min(taken.saturating_add(table.device().free_memory()?)).saturating_sub(taken);
     let share = table.bytes() as f64 / taken.max(1) as f64;
     grow_within(table, MemoryLimit::Shared(table.bytes() + (rest as f64 * share) as u64))
 }
 
-/// Factor by which tables that have to grow alike may grow within `limit` bytes, the old and the new ones together, as the
-/// library's schedule says for one table. `None` if it is less than 1.25. `taken`: their bytes. `beside`: bytes of other memory
-/// within the limit. `is_reserved`: whether the limit is for this search alone.
+/// Returns the factor by which tables that must grow alike may grow, by the library's schedule for one table. `None` if the
+/// factor is less than 1.25. The old and the new tables together must stay within `limit` bytes. `taken` is the number of bytes
+/// of the old tables, and `beside` the number of other bytes that count towards the limit. `is_reserved` says whether no other
+/// search uses the memory.
 pub fn factor_within(taken: u64, beside: u64, limit: u64, is_reserved: bool) -> Option<f64> {
     let (taken, limit) = (taken.max(1) as f64, limit.saturating_sub(beside) as f64);
     let rest = (limit - taken) / taken;
@@ -117,12 +121,12 @@ pub fn factor_within(taken: u64, beside: u64, limit: u64, is_reserved: bool) -> 
     if rest >= 2.0 && limit - 2.0 * taken >= keeps * limit {
         return Some(2.0);
     }
-    // A margin for rounding: numbers of buckets are primes.
+    // Leave a margin for rounding, because numbers of buckets are primes.
     let rest = rest * 0.999;
     (rest >= 1.25).then_some(rest)
 }
 
-/// Puts the initial state into an empty table. A table without space for one state is made larger, within `limit`. Returns
+/// Puts the initial state into an empty table. If the table has no space for a single state, it grows within `limit`. Returns
 /// `None` if there is no memory for that.
 pub fn put_initial<S: Storage>(table: &VectorTable<S>, initial: &[u32], limit: MemoryLimit) -> Result<Option<Reference>> {
     loop {

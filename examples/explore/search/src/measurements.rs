@@ -1,9 +1,9 @@
-//! Measurements of a search: the size of its table; on a GPU where its time goes, and the throughput of its table alone.
+//! Measurements of a search: the size of its table and, on a GPU, where its time goes and the throughput of its table alone.
 
 use anyhow::Result;
 use warpset::{Stats, Storage, VectorTable};
 
-/// Statistics of a table without the lengths of probe sequences: only these would need to read the whole table.
+/// Returns statistics of a table. Excludes the lengths of probe sequences, because only these would need to read the whole table.
 pub fn occupancy<S: Storage>(table: &VectorTable<S>) -> Result<Stats> {
     let mut stats = Stats::default();
     (stats.slots, stats.stored, stats.bytes, stats.width) = (table.slots(), table.len()?, table.bytes(), table.width());
@@ -27,12 +27,12 @@ pub struct Cycles {
     pub waiting: u64,
 }
 
-/// Use of a GPU's time.
+/// How a search used the time of its GPU.
 #[derive(Clone, Debug)]
 pub struct Measurements {
     pub cycles: Cycles,
     /// Successors offered, duplicates included.
     pub offered: u64,
-    /// Successors per second that the table alone takes, in batches; or why that was not measured.
+    /// Successors per second that the table alone can take in batches, or the reason why that was not measured.
     pub table_alone: std::result::Result<f64, String>,
 }

@@ -1,9 +1,9 @@
 //! A search that numbers states in discovery order and passes all transitions between the numbers to a consumer.
 //!
-//! Threads compute the successors of some states with the interpreter, which knows the names of the steps. The table takes all of
-//! these successors in one batch. Then one thread numbers the new states, in the order of their parents and steps. So the numbers
-//! do not depend on the number of threads; they are those of a search by one thread, state after state. The table maps a state to
-//! its slot, and an array maps the slot to the number: 4 bytes a slot, plus the words of each state.
+//! Threads compute the successors of some states with the interpreter, which knows the names of the steps. All these successors
+//! go to the table in one batch. Then one thread numbers the new states, in the order of their parents and steps. So the numbers
+//! do not depend on the number of threads: they are the numbers that one thread would assign, state after state. The table maps a
+//! state to its slot, and an array maps the slot to the number: 4 bytes for each slot, plus the words of each state.
 //!
 //! The engine of threads answers questions about the states, over the same table.
 
@@ -22,13 +22,13 @@ use rayon::prelude::*;
 use std::ops::Range;
 use warpset::{Reference, Request, Storage, VectorTable};
 
-/// States that a thread expands at a time.
+/// Number of states that a thread expands at a time.
 const PIECE: usize = 256;
 
-/// States whose successors are offered in one batch.
+/// Number of states whose successors are offered in one batch.
 const ROUND: usize = 1 << 14;
 
-/// Most states: numbers have 32 bits.
+/// Maximum number of states: numbers have 32 bits.
 const MOST_STATES: usize = u32::MAX as usize - 1;
 
 /// Entry of a slot without a numbered state.
@@ -36,7 +36,7 @@ const NONE: u32 = u32::MAX;
 
 /// Receives a state space during the search: all transitions of state 0, then all of state 1, and so on.
 pub trait StateSpace {
-    /// Receives a transition. `None`: only the automaton of a property moves.
+    /// Receives a transition. `step` is `None` if only the automaton of a property moves.
     fn transition(&mut self, source: usize, target: u32, step: Option<Step>);
 
     /// Called after all transitions of a state.
@@ -46,9 +46,9 @@ pub trait StateSpace {
     fn complete(&mut self, counts: &Counts);
 }
 
-/// The search, and the consumer of the state space.
+/// The search, with the consumer of the state space.
 pub struct Numbering<'a, S: Storage, C> {
-    /// The engine that answers questions.
+    /// The engine that answers questions about the states.
     threads: Threads<'a, S, Interpreted<'a>>,
     pub consumer: C,
 }
@@ -61,11 +61,11 @@ impl<'a, S: Storage, C> Numbering<'a, S, C> {
     }
 }
 
-/// Successors of some states, with the steps to them and everything else found in these states.
+/// Successors of some states, the steps to them, and everything else found in these states.
 #[derive(Default)]
 struct Piece {
     expansion: Expansion,
-    /// The step to each successor. `None`: only the automaton of a property moves.
+    /// The step to each successor; `None` if only the automaton of a property moves.
     steps: Vec<Option<Step>>,
 }
 
@@ -74,7 +74,7 @@ struct Numbered {
     width: usize,
     /// Words of all states, one after another.
     words: Vec<u32>,
-    /// Number of the state in each slot of the table, or `NONE`.
+    /// By slot of the table, the number of the state in it, or `NONE`.
     of_slots: Vec<u32>,
 }
 
@@ -87,8 +87,8 @@ impl Numbered {
         4 * (self.words.capacity() + self.of_slots.capacity()) as u64
     }
 
-    /// The number of the state in a slot. `None` if there is no memory for the entry: an indexed table has a few more rows than
-    /// slots.
+    /// Returns the entry for a slot. An indexed table has a few more rows than slots, so the list may have to grow. `None` if
+    /// there is no memory for that.
     fn of_slot(&mut self, place: Reference) -> Option<&mut u32> {
         let slot = place.slot() as usize;
         if slot >= self.of_slots.len() {
@@ -98,7 +98,7 @@ impl Numbered {
         Some(&mut self.of_slots[slot])
     }
 
-    /// Finds all states again in a table that has grown. Returns false if there is no memory for it.
+    /// Finds all states again in a table that has grown. Returns false if memory runs out.
     fn locate<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<bool> {
         self.of_slots = Vec::new();
         if self.of_slots.try_reserve_exact(table.slots() as usize).is_err() {
@@ -238,21 +238,20 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         Ok(Exploration { counts, end, found, list_bytes })
     }
 
-    /// Expands the states, in pieces that keep their order.
+    /// Expands states in parallel. The returned pieces are in the order of the states.
     fn expand(&self, states: &[u32]) -> Vec<Piece> {
         let expand = |scratch: &mut Scratch, states: &[u32]| {
             let mut piece = Piece::default();
             let Piece { expansion, steps } = &mut piece;
             self.threads.source.expand_with(states, scratch, expansion, |step| steps.push(step));
-            // Drop the steps of a state with a fault: it has no successors.
+            // Drop the steps of a state with a fault, because it has no successors.
             piece.steps.truncate(piece.expansion.parents.len());
             piece
         };
         states.par_chunks(PIECE * self.threads.table.width()).map_init(Scratch::default, expand).collect()
     }
 
-    /// Returns the numbers of all successors and assigns numbers to new states in their order. `None` if there is no memory for
-    /// them.
+    /// Returns the numbers of all successors. Assigns numbers to new states in order. `None` if memory runs out.
     fn number(&self, numbered: &mut Numbered, pieces: &[Piece], limits: Limits) -> Result<Option<Vec<u32>>> {
         let (table, width) = (self.threads.table, numbered.width);
         let words: Vec<u32> = pieces.iter().flat_map(|piece| &piece.expansion.successors).copied().collect();
@@ -295,7 +294,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         Ok(Some(numbers))
     }
 
-    /// Passes the transitions of a range of states to the consumer. `numbers`: the numbers of all their targets.
+    /// Passes the transitions of a range of states to the consumer. `numbers` are the numbers of all their targets.
     fn give(&mut self, states: Range<usize>, pieces: &[Piece], numbers: Vec<u32>) {
         let mut numbers = numbers.into_iter();
         for (Piece { expansion, steps }, first) in pieces.iter().zip(states.clone().step_by(PIECE)) {

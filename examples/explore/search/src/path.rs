@@ -1,11 +1,13 @@
-//! The shortest path to a state with a violation.
+//! The shortest path to a state with a violation: of all shortest paths one that depends neither on threads nor on tables. Of the
+//! states of the lowest level with a violation the search reports the least, word by word ([`Found::replaces`]); and from there
+//! back, each state of the path is the least predecessor of the one behind it.
 //!
-//! In an indexed table an exploration may keep the parent of each state (parents.rs, gpu/by_rows.rs): 4 bytes a state. The path
-//! then follows the parents. Otherwise an exploration stores nothing for paths.
+//! In an indexed table an exploration may keep the parent of each state (parents.rs, gpu/by_rows.rs): 4 bytes a state. These tell
+//! which states a level has. Otherwise an exploration stores nothing for paths.
 //!
 //! Without parents, the levels before the violation are explored again into the same table, after it was cleared. This time the
 //! references of each level are kept: 8 bytes a state. Then the path is found backwards from its last state: in each level,
-//! search the state that has the current one as a successor. That expands every level at most once more and puts nothing. So a
+//! search the least state that has the current one as a successor. That expands every level once more and puts nothing. So a
 //! path takes about the time of the first exploration, at most twice. The engine that explored also finds the path: threads here,
 //! or the GPU (gpu/mod.rs, explore.cu). In tables whose references change, parents stored from the beginning would cost every
 //! exploration 8 bytes a state and a write for each new one, and most explorations find nothing.
@@ -18,7 +20,7 @@ use rayon::prelude::*;
 use warpset::{Reference, Storage, VectorTable};
 
 /// States of a level that a thread searches at a time.
-const PIECE: usize = 4096;
+pub const PIECE: usize = 512;
 
 /// The states of a shortest path to `found`, computed by threads. Clears the table.
 pub fn walk_back<S: Storage, X: Successors>(
@@ -40,7 +42,7 @@ pub fn walk_back<S: Storage, X: Successors>(
     Ok(states)
 }
 
-/// References of the states of the first `count` levels.
+/// Explores the first `count` levels and returns the references of their states.
 fn levels<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -55,15 +57,15 @@ fn levels<S: Storage, X: Successors>(
         let observer = |_: &Counts| true;
         let engine = HostEngine { table, source, limits, recorder: None, observer: &observer };
         explored_again(engine.run(initial, Some(&mut levels))?.end)?;
-        // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts, so
-        // it was perhaps only large enough by chance.
+        // Repeat until the table does not grow, because growth makes references stale. The table may grow although it was large
+        // enough in the last exploration: places depend on the order of the puts.
         if table.slots() == slots {
             return Ok(levels);
         }
     }
 }
 
-/// Returns an error unless the exploration reached the last level of the path.
+/// Returns an error unless the exploration has reached the last level of the path.
 pub fn explored_again(end: End) -> Result<()> {
     match end {
         End::Levels => Ok(()),
@@ -78,7 +80,7 @@ pub fn explored_again(end: End) -> Result<()> {
     }
 }
 
-/// Finds a state of `level` that has `successor` as a successor.
+/// Finds the least state of `level` that has `successor` as a successor.
 pub fn predecessor<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -86,21 +88,29 @@ pub fn predecessor<S: Storage, X: Successors>(
     successor: &[u32],
     limits: Limits,
 ) -> Result<Option<Vec<u32>>> {
-    let width = source.width();
-    let search = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| {
-        if let Some(stop) = (limits.stop)() {
-            return Err(stop.error("while the path was followed back").into());
-        }
-        let states = table.get_many(references)?;
-        for state in states.chunks_exact(width) {
-            expansion.clear();
-            source.expand(state, scratch, expansion);
-            if expansion.successors.chunks_exact(width).any(|other| other == successor) {
-                return Ok(Some(state.to_vec()));
-            }
-        }
-        Ok(None)
-    };
-    let found = level.par_chunks(PIECE).map_init(Default::default, search).find_any(|found| !matches!(found, Ok(None)));
-    found.unwrap_or(Ok(None))
+    let search =
+        |memory: &mut _, references: &[Reference]| least_before(table, source, references, successor, limits, memory, |_| true);
+    let least = level.par_chunks(PIECE).map_init(Default::default, search);
+    least.try_reduce(|| None, |one, other| Ok(one.into_iter().chain(other).min()))
+}
+
+/// Finds the least of some states that has `successor` as a successor, and for which `is_right` returns true.
+pub fn least_before<S: Storage, X: Successors>(
+    table: &VectorTable<S>,
+    source: &X,
+    references: &[Reference],
+    successor: &[u32],
+    limits: Limits,
+    (scratch, expansion): &mut (Scratch, Expansion),
+    is_right: impl Fn(Reference) -> bool,
+) -> Result<Option<Vec<u32>>> {
+    if let Some(stop) = (limits.stop)() {
+        return Err(stop.error("while the path was followed back").into());
+    }
+    let (width, states) = (source.width(), table.get_many(references)?);
+    expansion.clear();
+    source.expand_those_without_fault(&states, scratch, expansion);
+    let steps = expansion.successors.chunks_exact(width).zip(&expansion.parents).filter(|(other, _)| *other == successor);
+    let before = steps.map(|(_, parent)| *parent as usize).filter(|parent| is_right(references[*parent]));
+    Ok(before.map(|parent| &states[parent * width..][..width]).min().map(<[u32]>::to_vec))
 }

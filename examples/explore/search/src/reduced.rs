@@ -1,4 +1,4 @@
-//! Successors by the steps of stubborn sets only.
+//! Successors by the steps of stubborn sets.
 
 use crate::checks::Violation;
 use crate::interpreter::Step;
@@ -23,14 +23,14 @@ impl Successors for Reduced<'_> {
         for (number, state) in states.chunks_exact(width).enumerate() {
             all.clear();
             steps.clear();
-            // A model with a property, in which steps are missing, is not reduced.
+            // `step` is never `None` here: models with a property are not reduced, and only their steps may be missing.
             self.interpreted.expand_with(state, scratch, &mut all, |step| steps.extend(step));
             expansion.deadlocks += all.deadlocks;
             expansion.overflows += all.overflows;
             if let Some((_, violation)) = all.violation.take() {
                 let is_fault = matches!(violation, Violation::Fault(_));
                 expansion.violate(number, violation);
-                // After a fault no successors of this state or of later ones are added.
+                // After a fault, add no successors of this state or of later ones.
                 if is_fault {
                     break;
                 }

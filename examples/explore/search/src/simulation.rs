@@ -1,9 +1,10 @@
 //! Simulation: random walks through a model, without a table.
 //!
-//! A walk starts in the initial state, takes a random one of the possible steps, each with the same probability, and ends in a
-//! deadlock, at a violation or after a number of steps. Walk number w of a seed is always the same, whatever the engine and the
-//! number of threads are: its random numbers depend on the seed and w only, and every engine lists the steps of a state in the
-//! same order. So a walk is not recorded. If it finds something, the interpreter takes it again, and its states are the path.
+//! A walk starts in the initial state and takes a random possible step each time, every one with the same probability. It ends in
+//! a deadlock, at a violation or after a given number of steps. Walk number w of a seed is always the same, whatever the engine
+//! and the number of threads are: its random numbers depend only on the seed and w, and every engine lists the steps of a state
+//! in the same order. So walks are not recorded: if a walk finds a violation, the interpreter repeats it, and its states are the
+//! path.
 
 use crate::checks::Violation;
 use crate::stopping::Stop;
@@ -13,14 +14,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use warpset_random::{INCREMENT, mix};
 
-/// Steps between two questions whether to stop.
+/// Number of steps between two checks whether to stop.
 const STRIDE: u64 = 1 << 16;
 
 /// The walks to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walks {
     pub walks: u64,
-    /// Most steps of a walk.
+    /// Maximum number of steps of a walk.
     pub depth: u64,
     pub seed: u64,
 }
@@ -43,20 +44,20 @@ impl Random {
         number
     }
 
-    /// A number below `count`, which must be less than 2^32.
+    /// Returns a random number below `count`, which must be less than 2^32.
     fn below(&mut self, count: u64) -> usize {
         (((self.next() >> 32) * count) >> 32) as usize
     }
 }
 
-/// Why some steps of a walk ended.
+/// Why a part of a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The number of steps was reached.
+    /// The requested number of steps was taken.
     Steps,
-    /// A state without any step.
+    /// The state has no step.
     Deadlock,
-    /// A condition does not hold, or something cannot be evaluated.
+    /// A condition does not hold, or an expression cannot be evaluated.
     Violation,
 }
 
@@ -65,33 +66,34 @@ pub trait Walker: Sync {
     /// Reusable memory of a thread.
     type Memory: Default;
 
-    /// Takes at most `most` steps from `state`, which becomes the last state. Returns the number of steps taken, of stores that
-    /// overflowed in the states passed, and why they ended. The last state is checked, too, unless `most` is reached.
+    /// Takes at most `most` steps from `state`, and stores the last state there. Returns the number of steps taken, the number of
+    /// overflowing stores in the states that were passed, and why the steps ended. Also checks the last state, unless `most`
+    /// steps were taken.
     fn walk(&self, state: &mut Vec<u32>, random: &mut Random, most: u64, memory: &mut Self::Memory) -> (u64, u64, Ended);
 }
 
 /// Result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
-    /// Walks that have ended.
+    /// Number of walks that have ended.
     pub walks: u64,
     pub steps: u64,
-    /// Walks that ended in a state without any step.
+    /// Number of walks that ended in a state without a step.
     pub deadlocks: u64,
-    /// Steps of the longest walk.
+    /// Number of steps of the longest walk.
     pub longest: u64,
-    /// Stores that had to wrap their value.
+    /// Number of stores that wrapped their value.
     pub overflows: u64,
     /// Number of the first walk with a violation.
     pub found: Option<u64>,
-    /// Why the simulation ended before all walks.
+    /// Why the simulation ended before all walks were taken.
     pub stopped: Option<Stop>,
 }
 
-/// Takes all walks by `threads` threads, or until one finds a violation. `deadlocks`: a state without any step is a violation.
+/// Takes all walks with `threads` threads, or ends when a walk finds a violation. If `deadlocks` is set, a state without a step
+/// is a violation.
 ///
-/// The walk in `found` has the smallest number of all that find something, because walks with smaller numbers are always
-/// finished.
+/// `found` is the smallest number of all walks that find a violation, because walks with smaller numbers are always finished.
 pub fn simulate<W: Walker>(
     walker: &W,
     initial: &[u32],
@@ -105,15 +107,15 @@ pub fn simulate<W: Walker>(
     let work = || {
         let (mut memory, mut own) = (W::Memory::default(), Simulation::default());
         loop {
-            // Relaxed, like all accesses here: each number goes to one thread, and no other data depends on them. A thread that
-            // sees `found` late takes a walk that does not matter.
+            // Relaxed, like all accesses here: each number goes to one thread, and no other data depends on these variables. A
+            // thread that sees `found` late only takes a walk that does not matter.
             let walk = next.fetch_add(1, Ordering::Relaxed);
             if walk >= walks.walks || walk > found.load(Ordering::Relaxed) {
                 return own;
             }
             let (mut state, mut random, mut steps) = (initial.to_vec(), Random::of_walk(walks.seed, walk), 0);
             loop {
-                // One more call at the end checks the last state.
+                // The loop makes one more call at the end, which checks the last state.
                 let (taken, overflows, ended) =
                     walker.walk(&mut state, &mut random, STRIDE.min(walks.depth - steps), &mut memory);
                 steps += taken;
@@ -158,11 +160,11 @@ pub fn simulate<W: Walker>(
     all
 }
 
-/// The states of a walk up to its violation, which the interpreter finds again.
+/// Repeats a walk with the interpreter. Returns its states up to the violation, and the violation.
 ///
 /// # Errors
 ///
-/// The walk finds nothing: a bug.
+/// The walk finds nothing, which is a bug.
 pub fn again(interpreted: &Interpreted, initial: &[u32], walks: Walks, walk: u64) -> Result<(Vec<Vec<u32>>, Violation)> {
     let (mut states, mut random) = (vec![initial.to_vec()], Random::of_walk(walks.seed, walk));
     let (mut scratch, mut expansion) = (Scratch::default(), Expansion::default());
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn compiled_walks_are_the_interpreted_ones() {
-        // Never reached, so that all walks are complete.
+        // The condition is never violated, so all walks are complete.
         with("x == 1 and P.s and P.t", false, |interpreted, initial| {
             let Ok(compiled) = CompiledWalks::unoptimised(interpreted) else {
                 println!("skipped: there may be no C++ compiler");
@@ -287,7 +289,7 @@ mod tests {
         let mut random = Random::of_walk(1, 2);
         let mut counts = [0u32; 5];
         (0..50_000).for_each(|_| counts[random.below(5)] += 1);
-        // Six standard deviations of 89 around 10,000.
+        // The bounds are six standard deviations of 89 around 10,000.
         assert!(counts.iter().all(|count| (9_460..10_540).contains(count)), "{counts:?}");
     }
 

@@ -1,6 +1,7 @@
-//! Computation of successors, with the violations, deadlocks and overflows found on the way.
+//! Computation of successors. Also records the violations, deadlocks and overflows that occur.
 
 use crate::checks::{Checks, Condition, Violation};
+use crate::exploration::Found;
 use crate::interpreter::{self, Interpreter, Step};
 use warpset_model::product::Counted;
 use warpset_model::reduction::stubborn;
@@ -13,8 +14,35 @@ pub trait Successors: Sync {
 
     /// Checks the states, each of `width` words, and adds their successors to the expansion, with multiplicity.
     ///
-    /// Stops at a state with a fault in a condition or a step: adds none of its successors, nor any of later states.
+    /// Stops at a state with a fault in a condition or a step: adds neither successors of this state nor of later ones.
     fn expand(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion);
+
+    /// Expands states of a level of the search, all but those with a fault. Returns the violation to report. `expansion` must be
+    /// empty. With `only_faults` violations of other kinds do not matter.
+    fn expand_all(
+        &self,
+        states: &[u32],
+        level: u64,
+        only_faults: bool,
+        scratch: &mut Scratch,
+        expansion: &mut Expansion,
+    ) -> Option<Found> {
+        self.expand(states, scratch, expansion);
+        let is_wanted = |violation: &Violation| !only_faults || matches!(violation, Violation::Fault(_));
+        expansion.violation.take().filter(|(_, violation)| is_wanted(violation))?;
+        // Rarely does anything violate a check. Then expand once more, state by state, and compare all states that do.
+        expansion.clear();
+        let mut least: Option<Found> = None;
+        for (number, state) in states.chunks_exact(self.width()).enumerate() {
+            let before = expansion.parents.len();
+            self.expand(state, scratch, expansion);
+            expansion.parents[before..].fill(number as u32);
+            let violation = expansion.violation.take().filter(|(_, violation)| is_wanted(violation));
+            let found = violation.map(|(_, violation)| Found { violation, state: state.to_vec(), level });
+            least = found.filter(|found| found.replaces(least.as_ref())).or(least);
+        }
+        least
+    }
 
     /// Adds the successors of all states except those with a fault. Reports no violation.
     fn expand_those_without_fault(&self, states: &[u32], scratch: &mut Scratch, expansion: &mut Expansion) {
@@ -31,7 +59,7 @@ pub trait Successors: Sync {
     }
 }
 
-/// Successors from any source: code that is instantiated for this type serves all of them.
+/// Any source of successors. Code that is instantiated for this type serves all sources.
 impl Successors for &dyn Successors {
     fn width(&self) -> usize {
         (**self).width()
@@ -46,7 +74,7 @@ impl Successors for &dyn Successors {
 #[derive(Debug, Default)]
 pub struct Scratch {
     interpreter: interpreter::Scratch,
-    /// All steps and successors of a state whose steps are reduced, and the memory of the choice.
+    /// All steps and successors of a state before reduction, and the memory of the choice.
     pub(crate) all: Expansion,
     pub(crate) steps: Vec<Step>,
     pub(crate) stubborn: stubborn::Scratch,
@@ -63,7 +91,7 @@ pub struct Expansion {
     pub parents: Vec<u32>,
     /// Number of states in which the processes have no step.
     pub deadlocks: u64,
-    /// Number of stores that had to wrap their value.
+    /// Number of stores that wrapped their value.
     pub overflows: u64,
     /// A fault, or else the first violation, with the number of its state.
     pub violation: Option<(usize, Violation)>,
@@ -87,7 +115,7 @@ impl Expansion {
 pub struct Interpreted<'m> {
     pub interpreter: Interpreter<'m>,
     pub checks: &'m Checks,
-    /// The conditions of `checks`.
+    /// The conditions of `checks`, ready to be evaluated.
     conditions: Vec<Term>,
 }
 
@@ -108,8 +136,8 @@ impl<'m> Interpreted<'m> {
         Self { interpreter, checks, conditions }
     }
 
-    /// As [`expand`](Successors::expand), and calls `visit` with the step to each successor, including successors that are
-    /// removed again because of a fault. `None`: only the automaton of a property moves.
+    /// As [`expand`](Successors::expand), but also calls `visit` with the step to each successor, even if the successor is
+    /// removed again because of a fault. The step is `None` if only the automaton of a property moves.
     pub fn expand_with(
         &self,
         states: &[u32],
@@ -163,7 +191,7 @@ impl<'m> Interpreted<'m> {
     }
 }
 
-/// Appends a bit mask, in whole words: a bit is set for each word in which the states differ.
+/// Appends a bit mask in whole words. A bit is set for each word in which the two states differ.
 pub fn differences(state: &[u32], other: &[u32], masks: &mut Vec<u32>) {
     for (part, of_other) in state.chunks(32).zip(other.chunks(32)) {
         let bits = part.iter().zip(of_other).enumerate().map(|(bit, (a, b))| u32::from(a != b) << bit);

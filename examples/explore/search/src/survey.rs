@@ -1,8 +1,8 @@
 //! Figures of a net over all states in a table: how often each transition fires, the most tokens, and where conditions hold.
 //!
-//! All of them are functions of the set of states, found by threads, a GPU or several ranks alike. So they are computed by
-//! one pass over a table when the search has ended, and no engine has to count them. On a GPU a kernel makes the pass
-//! (gpu/survey.cu), unless conditions are looked for. Otherwise one thread fetches states, and all threads evaluate them.
+//! All figures depend only on the set of states, whether threads, a GPU or several ranks found it. So one pass over the table
+//! computes them after the search has ended, and no engine has to count them. On a GPU a kernel makes the pass (gpu/survey.cu)
+//! unless there are conditions to evaluate. Otherwise one thread fetches states, and all threads evaluate them.
 
 #[cfg(feature = "cuda")]
 use crate::gpu::{SurveyPlan, unless_memory_ends};
@@ -14,26 +14,26 @@ use warpset_model::ir::Model;
 use warpset_model::ir::net::{Firings, Holder, Net, PlaceId};
 use warpset_model::net::marking::{Check, Sum};
 
-/// States that a thread evaluates at a time.
+/// Number of states that a thread evaluates at a time.
 const PIECE: usize = 1 << 10;
 
 /// Figures and conditions that are computed over the states of a net.
 pub struct Survey<'m> {
     net: &'m Net,
     firings: Firings,
-    /// Tokens of all places.
+    /// The sum of the tokens of all places.
     tokens: Sum,
-    /// Words, lowest bits and masks of fields with numbers of tokens, with their places.
+    /// Words, lowest bits and masks of the fields that hold numbers of tokens, with their places.
     numbers: Vec<(u32, u32, u32, PlaceId)>,
-    /// Words, lowest bits and masks of fields that places share, and where the entries of their values begin.
+    /// Words, lowest bits and masks of the fields that places share, with the index of each field's first entry in `code_places`.
     codes: Vec<(u32, u32, u32, usize)>,
-    /// Places of the entries of shared fields; `None`: no place has the value.
+    /// By value of a shared field, the place that is marked; `None` if no place has the value.
     code_places: Vec<Option<PlaceId>>,
-    /// Sums whose largest values are wanted.
+    /// Sums whose largest values are computed.
     pub sums: Vec<Sum>,
-    /// Conditions; a state in which each holds is looked for.
+    /// Conditions. The survey finds a state in which each of them holds.
     pub conditions: Vec<Check>,
-    /// Look for these states only, and end as soon as each condition has one.
+    /// Whether to compute only states for conditions. The survey then ends as soon as each condition has a state.
     pub only_conditions: bool,
 }
 
@@ -41,17 +41,17 @@ pub struct Survey<'m> {
 #[derive(Clone, Debug, Default)]
 pub struct Surveyed {
     pub states: u64,
-    /// Firings, by transition.
+    /// By transition, the number of states in which it can fire.
     pub firings: Vec<u64>,
-    /// Most tokens of one place in one state.
+    /// Largest number of tokens of one place in one state.
     pub max_in_place: u64,
-    /// Most tokens of one state.
+    /// Largest total number of tokens in one state.
     pub max_tokens: u64,
-    /// Whether each place has different numbers of tokens in different states.
+    /// By place, whether its number of tokens differs between states.
     pub changes: Vec<bool>,
     /// The largest value of each sum.
     pub sums: Vec<u64>,
-    /// A state in which each condition holds, if there is one.
+    /// By condition, a state in which it holds, if there is one.
     pub holds: Vec<Option<Vec<u32>>>,
     /// Why the pass ended before all states were evaluated.
     pub stopped: Option<Stop>,
@@ -63,16 +63,16 @@ struct Part {
     states: u64,
     firings: Vec<u64>,
     max_tokens: u64,
-    /// Least and most tokens, by number field.
+    /// By number field, the smallest and the largest number of tokens.
     numbers: Vec<[u32; 2]>,
-    /// Whether each value of shared fields occurred.
+    /// By value of shared fields, whether it occurred.
     codes: Vec<bool>,
     sums: Vec<u64>,
     holds: Vec<Option<Vec<u32>>>,
 }
 
 impl<'m> Survey<'m> {
-    /// A survey of the firings and tokens; `None` if the model is no net, or has a property.
+    /// Creates a survey of firings and tokens. `None` if the model is not a net, or has a property.
     pub fn of(model: &'m Model) -> Option<Self> {
         let net = model.net.as_ref().filter(|_| model.property.is_none())?;
         let layout = &model.layout;
@@ -107,7 +107,7 @@ impl<'m> Survey<'m> {
     pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<Surveyed> {
         #[cfg(feature = "cuda")]
         if table.device().is_gpu() && self.conditions.is_empty() && !self.only_conditions {
-            // Without memory for the kernel, the host counts.
+            // If there is no memory for the kernel, the host computes the figures.
             if let Some((figures, stopped)) = unless_memory_ends(self.plan().run(table, stop))? {
                 return Ok(self.surveyed(self.part_of(&figures), stopped));
             }
@@ -133,7 +133,7 @@ impl<'m> Survey<'m> {
         Ok(self.surveyed(all, stopped))
     }
 
-    /// The survey without its conditions, for a GPU.
+    /// The survey without its conditions, in the form for a GPU.
     #[cfg(feature = "cuda")]
     fn plan(&self) -> SurveyPlan {
         let sums = std::iter::once(&self.tokens).chain(&self.sums);
@@ -142,7 +142,7 @@ impl<'m> Survey<'m> {
         SurveyPlan::new(&self.firings.groups, &self.firings.all, sums, numbers, codes, self.code_places.len())
     }
 
-    /// The figures that a [`plan`](Self::plan) gives.
+    /// Converts the figures that a [`plan`](Self::plan) returns.
     #[cfg(feature = "cuda")]
     fn part_of(&self, figures: &[u64]) -> Part {
         let (firings, rest) = figures[1..].split_at(self.firings.all.len());
@@ -152,7 +152,8 @@ impl<'m> Survey<'m> {
             states: figures[0],
             firings: firings.to_vec(),
             max_tokens: sums[0],
-            // Without a state, the complement is 0, and the least number the largest of all.
+            // The kernel returns the complement of the smallest number. If there was no state, the complement is 0 and the
+            // smallest number becomes the largest 32-bit number.
             numbers: numbers.chunks_exact(2).map(|seen| [!(seen[0] as u32), seen[1] as u32]).collect(),
             codes: codes.iter().map(|seen| *seen != 0).collect(),
             sums: sums[1..].to_vec(),

@@ -1,4 +1,5 @@
-//! Interpretation that switches to compiled code: small models never wait for a compiler, and large ones only until it is done.
+//! Interpretation that switches to compiled code: small models never wait for a compiler, and large models only until the
+//! compiler is done.
 
 use crate::codegen::on_cpu::Compiled;
 use crate::reduced::Reduced;
@@ -8,25 +9,25 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use warpset_model::reduction::stubborn::Stubborn;
 
-/// Time that a search takes before the compiler starts. A compiler takes a second: a search that ends sooner never needs it.
+/// Time that a search takes before the compiler starts. Compiling takes a second, so a search that ends sooner does not need it.
 const COMPILE_AFTER: Duration = Duration::from_millis(100);
 
-/// Computes successors by interpretation, and by compiled code as soon as it is ready. Both give the same successors in the same
-/// order, so the switch may happen between any two calls and affects only the time.
+/// Computes successors by interpretation until compiled code is ready, and then by compiled code. Both give the same successors
+/// in the same order, so the switch may happen between any two calls and affects only the time.
 pub struct Switching<'m> {
     interpreted: &'m Interpreted<'m>,
-    /// The interpretation of a reduced search.
+    /// The interpreter of a reduced search.
     reduced: Option<Reduced<'m>>,
     /// The compiled code, or why the compiler failed.
     compiled: OnceLock<Result<Compiled<'m>, String>>,
     compile_after: Duration,
-    /// Whether the search has ended; compiled code would come too late.
+    /// Whether the search has ended, so that compiled code would come too late.
     is_over: Mutex<bool>,
     ended: Condvar,
 }
 
 impl<'m> Switching<'m> {
-    /// With `stubborn`, only the steps that it keeps are taken.
+    /// If `stubborn` is given, only the steps that it keeps are taken.
     pub fn new(interpreted: &'m Interpreted<'m>, stubborn: Option<&'m Stubborn<'m>>) -> Self {
         Self {
             interpreted,
@@ -38,7 +39,7 @@ impl<'m> Switching<'m> {
         }
     }
 
-    /// Runs `explore`, and compiles meanwhile if it takes longer than `COMPILE_AFTER`.
+    /// Runs `explore`. If it takes longer than `COMPILE_AFTER`, compiles at the same time.
     pub fn during<R>(&self, explore: impl FnOnce() -> R) -> R {
         std::thread::scope(|scope| {
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, || self.compile_later()) {
@@ -68,7 +69,7 @@ impl<'m> Switching<'m> {
         }
         drop(is_over);
         let stubborn = self.reduced.as_ref().map(|reduced| reduced.stubborn);
-        // After Ctrl-C the search ends soon, and after a second one the program ends. Neither leaves a compiler that runs on.
+        // After Ctrl-C the search ends soon, and after a second Ctrl-C the program ends. In neither case may a compiler run on.
         let compiled = Compiled::unless(self.interpreted, stubborn, &|| self.is_over() || stopping::asked().is_some());
         if let Some(compiled) = compiled.transpose() {
             let first_line =
@@ -83,7 +84,7 @@ impl<'m> Switching<'m> {
     }
 }
 
-/// Ends compiling when it is dropped, also if the exploration panics; otherwise the scope would wait for the compiler's thread.
+/// Ends compiling when it is dropped, even if the exploration panics. Otherwise the scope would wait for the compiler's thread.
 struct End<'a, 'm>(&'a Switching<'m>);
 
 impl Drop for End<'_, '_> {
@@ -115,7 +116,7 @@ mod tests {
     use crate::ir::Source;
     use warpset_model::dve::Dve;
 
-    /// A model that counts to `most`.
+    /// Tests a model that counts to `most`.
     fn with(most: u32, compile_after: Duration, test: impl Fn(&Switching, &[u32])) {
         let steps = format!("s -> s {{ guard x < {most}; effect x = x + 1; }}, s -> s {{}}");
         let text = format!("int x; process P {{ state s; init s; trans {steps}; }} system async;");
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn nothing_is_waited_for_at_the_end() {
-        // Each process has a model of its own here, so no kept functions are loaded.
+        // Each process has its own model here, so no cached functions are loaded.
         let most = 10 + std::process::id();
         with(most, Duration::ZERO, |source, state| {
             source.during(|| (0..200).for_each(|_| drop(successors(source, state))));

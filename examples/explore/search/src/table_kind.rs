@@ -9,11 +9,11 @@ pub enum TableKind {
     Bucket,
     /// Trees of pairs, with equal parts shared.
     Tree,
-    /// As `Tree`, with compact roots.
+    /// As `Tree`, but roots are compact.
     TreeCompact,
     /// States of up to 64 bits as keys. A slot holds the bits of a key that its bucket does not determine.
     Compact,
-    /// Whole states in discovery order, behind an index.
+    /// Whole states in discovery order, found through an index.
     Indexed,
 }
 

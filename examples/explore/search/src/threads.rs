@@ -1,4 +1,4 @@
-//! The engine on threads of this machine; the table may be on any device.
+//! The engine that uses threads of this machine. The table may be on any device.
 
 use crate::checkpoint::{Checkpoints, Resumed};
 use crate::ctl::{self, Branching, BranchingTime};
@@ -20,21 +20,21 @@ pub struct Threads<'a, S, X> {
     pub table: &'a VectorTable<S>,
     pub source: &'a X,
     pub initial: Vec<u32>,
-    /// Called with every vector that is offered, but not with vectors offered again for a path.
+    /// Called with every vector that is offered, except vectors that are offered again for a path.
     pub recorder: Option<&'a Recorder<'a>>,
     /// The automaton of a product, if the search for accepting cycles runs during the exploration.
     pub automaton: Option<&'a Automaton>,
-    /// Residue found by a search for accepting cycles during the exploration.
+    /// Residue that the search for accepting cycles found during the exploration.
     pub found: Option<Residue>,
-    /// Checkpoints of searches that answer no questions; and the search to resume.
+    /// Checkpoints, if the search answers no questions, and the search to resume.
     pub checkpoints: Option<&'a Checkpoints>,
     pub resumed: Option<Resumed>,
-    /// Parents of the states, if they are kept: only in an indexed table, and not in a resumed search.
+    /// Parents of the states, if the search stores them. It does so only in an indexed table, and not after resuming.
     pub parents: Option<Parents>,
 }
 
 impl<'a, S: Storage, X: Successors> Threads<'a, S, X> {
-    /// An engine that starts at the initial state, without any optional feature.
+    /// Creates an engine that starts at the initial state, without any optional feature.
     pub fn new(table: &'a VectorTable<S>, source: &'a X, initial: Vec<u32>) -> Self {
         Self {
             table,
@@ -88,7 +88,7 @@ impl<S: Storage, X: Successors> Explorer for Threads<'_, S, X> {
     }
 
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
-        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, found)).transpose()?;
+        let kept = self.parents.as_ref().map(|parents| parents.path(self.table, self.source, found, limits)).transpose()?;
         if let Some(path) = kept.flatten() {
             return Ok(path);
         }

@@ -72,8 +72,12 @@ impl Projection {
                 Part::Variable(id) => {
                     let of = &model.variables[id];
                     let values: Vec<_> = (0..of.initial.len()).map(|at| model.value(state, id, at).to_string()).collect();
-                    let values = values.join(", ");
-                    if of.is_array { format!("{name} = {{{values}}}") } else { format!("{name} = {values}") }
+                    let list = |values: &[String]| format!("{{{}}}", values.join(", "));
+                    match of.columns {
+                        Some(columns) => format!("{name} = {}", list(&values.chunks(columns).map(list).collect::<Vec<_>>())),
+                        None if of.is_array => format!("{name} = {}", list(&values)),
+                        None => format!("{name} = {}", values[0]),
+                    }
                 }
             }
         };

@@ -354,3 +354,43 @@ pub fn labels_are_exported_as_they_were() {
         assert_eq!((code, &*std::fs::read_to_string(out).unwrap()), (Some(0), text));
     }
 }
+
+/// A token walks over a board of 3 rows and 4 columns, and counts its visits to each square up to 2.
+const BOARD: &str = "byte visits[3][4], i, j; const byte next[2][4] = {{1, 2, 3, 0}, {3, 0, 1, 2}};
+process P { byte up; state s; init s; trans
+  s -> s { effect j = next[up][j], visits[i][j] = visits[i][j] < 2 ? visits[i][j] + 1 : 0; },
+  s -> s { guard j == 0; effect i = i == 2 ? 0 : i + 1, up = i % 2 == 0 ? 0 : 1; }; } system async;";
+
+/// Arrays of two dimensions and conditional expressions have the same states in every engine; paths name their elements, and each
+/// index has its own fault.
+pub fn arrays_of_two_dimensions_and_choices_work_in_every_engine() {
+    let (_folder, path) = written(BOARD);
+    let arguments = ["--max-depth", "9", "--json"];
+    let of = |engine: &str| {
+        let report = only_object(&explore(&path, arguments.iter().chain(&["--engine", engine])));
+        counts(&report)
+    };
+    assert_eq!(of("interpreted"), of("compiled"));
+    assert!(of("interpreted")[0] > 50);
+    let text = String::from_utf8(explore(&path, ["--goal", "visits[1][3] == 1"]).stdout).unwrap();
+    for part in ["The shortest path has 2 steps", "visits[1][3]: 0 -> 1", "i: 0 -> 1"] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+    let (code, report) = json(&path, &["--ltl", "G (visits[1][3] < (i == 1 ? 1 : 3))"]);
+    assert_eq!((code, report["verdict"].as_str()), (Some(1), Some("violated")), "{report}");
+    let wrong = BOARD.replace("next[up][j]", "next[up][j] + 1");
+    let (_folder, path) = written(&wrong);
+    for engine in ["interpreted", "compiled"] {
+        let (code, report) = json(&path, &["--engine", engine]);
+        let found = report["violation"].as_str().unwrap_or_default();
+        let message = "a row of the array visits has 4 elements, but its second index is 4";
+        assert!(code == Some(1) && found.ends_with(message), "{engine}: {report}");
+    }
+    let pieces = ["visits[1][2]", "visits[0][4]", "visits[0]"].map(|name| {
+        let output = explore(&path, ["--goal", &format!("{name} == 1"), "--max-depth", "1"]);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    });
+    assert!(pieces[0].is_empty(), "{pieces:?}");
+    assert!(pieces[1].contains("the array `visits` has 4 elements in a row, but this index is 4"), "{pieces:?}");
+    assert!(pieces[2].contains("an element is written visits[i][j]"), "{pieces:?}");
+}

@@ -73,7 +73,7 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 16] = [
+const IN_EVERY_TABLE: [OfPlace; 17] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
@@ -82,6 +82,7 @@ const IN_EVERY_TABLE: [OfPlace; 16] = [
     ("places_without_bits_have_their_tokens", nets::places_without_bits_have_their_tokens),
     ("own_models_have_their_counts", findings::own_models_have_their_counts),
     ("violations_come_with_the_shortest_path", findings::violations_come_with_the_shortest_path),
+    ("paths_are_the_same_in_every_table", findings::paths_are_the_same_in_every_table),
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
     ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
     ("limits_stop_it", limits::limits_stop_it),
@@ -166,7 +167,13 @@ const ONCE: &[(&str, fn())] = &[
     ("exports_are_whole_or_nothing", languages::exports_are_whole_or_nothing),
     ("exports_are_the_same_from_every_table", outputs::exports_are_the_same_from_every_table),
     ("languages_are_told_by_extension_or_name", languages::languages_are_told_by_extension_or_name),
+    (
+        "arrays_of_two_dimensions_and_choices_work_in_every_engine",
+        languages::arrays_of_two_dimensions_and_choices_work_in_every_engine,
+    ),
     ("large_components_are_tables", languages::large_components_are_tables),
+    ("texts_of_paths_are_the_same_in_every_run", findings::texts_of_paths_are_the_same_in_every_run),
+    ("texts_of_runs_are_the_same_in_every_run", findings::texts_of_runs_are_the_same_in_every_run),
     ("paths_are_printed_with_lines_and_changes", findings::paths_are_printed_with_lines_and_changes),
     ("steps_show_statements_values_and_queues", findings::steps_show_statements_values_and_queues),
     ("what_was_found_is_reported_without_a_path_too", findings::what_was_found_is_reported_without_a_path_too),

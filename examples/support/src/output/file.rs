@@ -1,4 +1,4 @@
-//! The file of an option, and the errors of several.
+//! The output file of an option, and the errors of several output files.
 
 use super::Identity;
 use crate::printing::print_error;
@@ -9,10 +9,10 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Most links that lead from a path to its file, as on Linux.
+/// Maximum number of links from a path to its file, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// The file of an option, whose contents stay until all of it is written.
+/// The output file of an option. Its earlier contents stay until all new contents are written.
 pub struct Output {
     option: &'static str,
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct Output {
 }
 
 enum Target {
-    /// A regular file, which a complete one will replace: its path without links, whether it exists or not.
+    /// Path, without links, of a regular file that a complete new file will replace. The file need not exist.
     Replaced(PathBuf),
     /// A device, a pipe, or a file that has no path of its own.
     Opened(File),
@@ -68,7 +68,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns an error if a file that is to replace another later has this path.
+    /// Returns an error if `path`, where a file will be replaced later for `option`, is this file.
     pub fn ensure_is_not_file(&self, option: &str, path: &Path) -> Result<()> {
         let identity = same_file::Handle::from_path(path).ok();
         let is_same = self.is(identity.as_ref(), &without_links(path));
@@ -76,7 +76,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns an error if both are one file.
+    /// Returns an error if both outputs are the same file.
     pub fn ensure_differs_from(&self, other: &Self) -> Result<()> {
         let is_same = match &other.target {
             Target::Replaced(path) => self.is(other.identity.as_ref(), path),
@@ -126,7 +126,7 @@ impl Output {
     }
 }
 
-/// The file that the links of a path lead to. Links of its folder stay.
+/// Returns the file to which the links of a path lead. Links of its folder stay.
 fn without_links(path: &Path) -> PathBuf {
     let mut resolved = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -148,7 +148,7 @@ fn folder_of(path: &Path) -> &Path {
 pub struct Unwritten(Vec<Error>);
 
 impl Unwritten {
-    /// Returns the value; keeps an error and returns `None`.
+    /// Returns the value. Keeps an error, and then returns `None`.
     pub fn keep<T>(&mut self, written: Result<T>) -> Option<T> {
         written.map_err(|error| self.0.push(error)).ok()
     }

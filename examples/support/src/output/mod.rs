@@ -7,5 +7,5 @@ mod file;
 #[cfg(any(feature = "cuda", feature = "cpu"))]
 pub use file::{Output, Unwritten};
 
-/// Identity of a file: its device and number there, which is independent of links and other names.
+/// Identity of a file: its device and its number on that device. It does not depend on links and other names.
 pub type Identity = same_file::Handle;

@@ -1,22 +1,22 @@
-//! Accesses of operations to ranges of an allocation, and those that conflict although nothing orders them.
+//! Accesses of operations to ranges of an allocation. Finds accesses that conflict although nothing orders them.
 //!
-//! Copies and fills say which bytes they read and write. A kernel gets addresses, and its accesses are unknown: several kernels
-//! may use the same memory at a time, and a copy may read what a kernel writes (a counter, to see how far it is). But no copy
-//! or fill may write to an address that a kernel got, unless one of both is ordered behind the other.
+//! A copy or a fill says which bytes it reads and writes. A kernel gets addresses, and its accesses are unknown: several kernels
+//! may use the same memory at a time, and a copy may read what a kernel writes (a counter, to see the kernel's progress). But no
+//! copy or fill may write to an address that a kernel got, unless the copy or fill is ordered before or after the kernel.
 
 use super::clocks::{Clock, Moment};
 use std::backtrace::Backtrace;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most accesses that are remembered of one allocation; the oldest are forgotten.
+/// Maximum number of accesses that are remembered for one allocation. If there are more, the oldest ones are forgotten.
 const MOST: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Reads,
     Writes,
-    /// A kernel got the first address of the range.
+    /// A kernel got an address. The range begins there.
     Gets,
 }
 
@@ -25,7 +25,7 @@ impl Action {
         (self == Self::Writes || other == Self::Writes) && (self, other) != (Self::Gets, Self::Gets)
     }
 
-    /// Whether whatever conflicts with `other` also conflicts with this one.
+    /// Whether everything that conflicts with `other` also conflicts with this action.
     fn is_as_strong_as(self, other: Self) -> bool {
         self == Self::Writes || self == other
     }
@@ -45,8 +45,8 @@ struct Access {
 pub struct Accesses(Vec<Access>);
 
 impl Accesses {
-    /// Adds an access of an operation; `clock` is what comes before the operation. Returns a description of an earlier access
-    /// that conflicts with it and is not ordered before it.
+    /// Adds an access of an operation. `clock` says which operations come before that operation. Returns a description of an
+    /// earlier access that conflicts with the new one and is not ordered before it.
     pub fn add(
         &mut self,
         addresses: Range<u64>,
@@ -65,7 +65,7 @@ impl Accesses {
         if let Some(other) = self.0.iter().find(conflict) {
             return Err(other.describe());
         }
-        // An operation that is ordered behind the new one is ordered behind these, too.
+        // An operation that is ordered after the new access is also ordered after these, so they can be dropped.
         let is_covered = |other: &Access| {
             addresses.start <= other.addresses.start
                 && other.addresses.end <= addresses.end
@@ -81,7 +81,7 @@ impl Accesses {
         Ok(())
     }
 
-    /// Describes an access to a range that is not among what `clock` says comes before.
+    /// Describes an access to the range that does not come before, according to `clock`.
     pub fn find_unordered(&self, addresses: &Range<u64>, clock: &Clock) -> Option<String> {
         let overlaps = |other: &&Access| other.addresses.start < addresses.end && addresses.start < other.addresses.end;
         self.0.iter().filter(overlaps).find(|other| !clock.knows(other.moment)).map(Access::describe)
@@ -111,7 +111,7 @@ mod tests {
     use super::super::clocks;
     use super::*;
 
-    /// Streams with numbers that no stream of another test has.
+    /// Uses numbers of streams that no other test uses.
     fn moment(stream: u64, number: u64) -> Moment {
         let stream = u64::MAX / 2 - stream;
         clocks::begin(stream);
@@ -138,7 +138,7 @@ mod tests {
             let found = accesses.add(150..151, other, moment(2, 1), &nothing, "the second");
             assert_eq!(found.is_err(), conflict, "{one:?}, {other:?}");
             assert!(found.err().is_none_or(|text| text.contains("the first on stream")));
-            // Other bytes, and the same stream.
+            // Accesses to other bytes, and accesses by the same stream, do not conflict.
             let mut accesses = Accesses::default();
             accesses.add(100..200, one, moment(1, 1), &nothing, "the first").unwrap();
             accesses.add(200..300, other, moment(2, 1), &nothing, "beside it").unwrap();

@@ -1,4 +1,4 @@
-//! Streams for NCCL.
+//! Streams in the form that the simulated NCCL uses.
 
 use super::accesses::Action;
 pub use super::handles::new_handle;
@@ -20,7 +20,8 @@ impl Queue {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Enqueues work on ranges of memory (address, bytes, whether it writes there); false if the context is broken.
+    /// Enqueues work that uses ranges of memory (address, bytes, whether it writes there). Returns false if the context is
+    /// broken.
     pub fn enqueue(&self, what: &'static str, ranges: &[(u64, u64, bool)], work: impl FnOnce() + Send + 'static) -> bool {
         let used = ranges.iter().filter(|(_, bytes, _)| *bytes > 0);
         let used: Vec<_> = used.map(|range| (range, memory::find_range(range.0, range.1, what))).collect();

@@ -1,14 +1,14 @@
-//! Common entry of all driver calls.
+//! The code with which every driver call begins.
 
 use super::{fault, report};
 use cudarc::driver::sys::CUresult;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Result of a function: the error is the status that the caller gets.
+/// Result of a function. The error is the status that the caller gets.
 pub type Answer = Result<(), CUresult>;
 
-/// Runs the body of an exported function. Fails the call if a test wants that, and ends the process if the body panics, because
-/// no panic may unwind into the caller's code.
+/// Runs the body of an exported function. Fails the call if a test has asked for that. Ends the process if the body panics,
+/// because a panic must not unwind into the caller's code.
 pub fn call(name: &'static str, body: impl FnOnce() -> Answer) -> CUresult {
     let run = || {
         fault::inject(name)?;
@@ -38,7 +38,7 @@ macro_rules! functions {
     };
 }
 
-/// Writes a result to the caller's place; returns `CUDA_ERROR_INVALID_VALUE` if `place` is null.
+/// Writes a result to the caller's memory. Returns `CUDA_ERROR_INVALID_VALUE` if `place` is null.
 ///
 /// # Safety
 ///

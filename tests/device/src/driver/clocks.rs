@@ -1,13 +1,13 @@
-//! Vector clocks: the order of operations established by streams, events and waits of the host.
+//! Vector clocks: the order of operations that follows from streams, events and waits of the host.
 //!
-//! Each stream numbers its operations. A clock says for each stream up to which number its operations come before. The host has
-//! one clock for all threads: threads of a program order themselves by means that are not visible here, so a wait of one thread
-//! counts for all. Therefore some missing orders are not found, but no existing order is reported as missing.
+//! Each stream numbers its operations. A clock says, for each stream, which is the last operation that comes before. The host has
+//! one clock for all threads: threads of a program order themselves in ways that are not visible here, so a wait of one thread
+//! counts for all threads. Therefore some missing orders are not detected, but an existing order is never reported as missing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-/// For each stream, the number of its last operation that comes before.
+/// By stream, the number of its last operation that comes before.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(HashMap<u64, u64>);
 
@@ -18,8 +18,8 @@ pub struct Moment {
     pub number: u64,
 }
 
-/// Streams that have work, or may get some. The work of all other streams is done, and counts as known: clocks forget these
-/// streams, otherwise clocks would grow for ever.
+/// Streams that have work or may get work. All other streams have done their work, which counts as known. Clocks drop these other
+/// streams; otherwise clocks would grow for ever.
 static LIVE: LazyLock<RwLock<HashSet<u64>>> = LazyLock::new(RwLock::default);
 
 /// Registers a new stream.
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_clock_knows_what_was_merged() {
         let (mut one, mut other) = (Clock::default(), Clock::default());
-        // Numbers that no stream of another test has.
+        // Uses numbers of streams that no other test uses.
         let moment = |stream: u64, number| Moment { stream: u64::MAX - stream, number };
         [1, 2].into_iter().for_each(|stream| begin(u64::MAX - stream));
         one.advance(moment(1, 5));

@@ -30,7 +30,7 @@ pub struct Context {
 }
 
 thread_local! {
-    /// Handles, the current one last.
+    /// Handles of the thread's contexts. The last one is current.
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -54,9 +54,9 @@ impl Context {
         context
     }
 
-    /// The error that has broken the context, or the device.
+    /// Returns the error that has broken the context or the device, if there is one.
     pub fn check(&self) -> Answer {
-        // Acquire, paired with the release of `break_it` and `lose`: makes visible what led to the error.
+        // Acquire, paired with the release of `break_it` and `lose`: everything that led to the error is visible.
         match (self.status.load(Ordering::Acquire), self.device.status.load(Ordering::Acquire)) {
             (0, 0) => Ok(()),
             (0, status) | (status, _) => Err(errors::of_number(status)),
@@ -64,7 +64,7 @@ impl Context {
     }
 
     pub fn break_it(&self, status: CUresult) {
-        // Release: see `check`. The first error stays.
+        // Release: see `check`. The first error is kept.
         let _ = self.status.compare_exchange(0, status as u32, Ordering::Release, Ordering::Relaxed);
     }
 
@@ -90,7 +90,7 @@ impl Context {
         streams.push(Arc::downgrade(stream));
     }
 
-    /// All streams but the default one, including destroyed ones that have work left.
+    /// All streams except the default stream, including destroyed streams that still have work.
     pub fn streams(&self) -> Vec<Arc<Stream>> {
         lock(&self.streams).iter().filter_map(Weak::upgrade).collect()
     }
@@ -102,7 +102,7 @@ impl Context {
         tickets.iter().for_each(|ticket| ticket.wait());
     }
 
-    /// Whether the context may access memory of a device, of a certain context or of none in particular.
+    /// Whether the context may access memory of a device: its own device, or the device of a peer context.
     pub fn can_access_device(&self, ordinal: i32) -> bool {
         if self.device.ordinal == ordinal {
             return true;
@@ -137,7 +137,7 @@ fn current_unchecked() -> Result<Arc<Context>, CUresult> {
     }
 }
 
-/// The current context; an error if there is none, or if it is broken.
+/// Returns the current context, or an error if there is none or if it is broken.
 pub fn current() -> Result<Arc<Context>, CUresult> {
     device::check_initialised()?;
     let context = current_unchecked()?;
@@ -145,7 +145,7 @@ pub fn current() -> Result<Arc<Context>, CUresult> {
     Ok(context)
 }
 
-/// Breaks the current context, or loses its device.
+/// Breaks the current context. If `device` is set, its device is lost, too.
 pub fn break_current(status: CUresult, device: bool) {
     if let Ok(context) = current_unchecked() {
         if device {
@@ -155,7 +155,7 @@ pub fn break_current(status: CUresult, device: bool) {
     }
 }
 
-/// Stops the device of the current context.
+/// Makes the device of the current context stop.
 pub fn hang_current() {
     if let Ok(context) = current_unchecked() {
         // Relaxed: the flag passes on no other data.
@@ -271,19 +271,19 @@ functions! {
 
     fn cuCtxPopCurrent_v2(place: *mut CUcontext) {
         let popped = STACK.with_borrow_mut(Vec::pop).ok_or(CUresult::CUDA_ERROR_INVALID_CONTEXT)?;
-        // SAFETY: as above; it may be null.
+        // SAFETY: the caller keeps the conditions that the driver documents. The place may be null.
         let _ = unsafe { put(place, popped as CUcontext) };
     }
 
     fn cuCtxGetDevice(place: *mut CUdevice) {
         let context = current_unchecked()?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, context.device.ordinal) }?;
     }
 
     fn cuCtxGetFlags(place: *mut c_uint) {
         let context = current()?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, context.flags) }?;
     }
 
@@ -293,13 +293,13 @@ functions! {
 
     fn cuCtxGetApiVersion(context: CUcontext, place: *mut c_uint) {
         get(context)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, errors::DRIVER_VERSION as u32) }?;
     }
 
     fn cuCtxGetId(context: CUcontext, place: *mut c_ulonglong) {
         let handle = if context.is_null() { current()?.handle } else { get(context)?.handle };
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, handle as u64) }?;
     }
 
@@ -333,7 +333,7 @@ functions! {
     }
 }
 
-/// The memory of two contexts, for copies between them.
+/// Returns two contexts, for copies between their memories.
 pub fn both(one: CUcontext, other: CUcontext) -> Result<(Arc<Context>, Arc<Context>), CUresult> {
     Ok((get(one)?, get(other)?))
 }

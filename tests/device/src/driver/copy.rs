@@ -1,8 +1,8 @@
 //! Copies and fills.
 //!
-//! The host's side of a copy is pageable unless the driver knows it as pinned. A copy from pageable memory has read it when the
-//! call returns; a copy to pageable memory is done when the call returns. Copies from and to pinned memory are made when the
-//! stream reaches them.
+//! The host's side of a copy is pageable memory unless the driver knows that it is pinned. A copy from pageable memory has read
+//! it when the call returns. A copy to pageable memory is done when the call returns. A copy from or to pinned memory is made
+//! when the stream reaches it.
 
 use super::accesses::Action;
 use super::call::Answer;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// One side of a copy.
 struct Side {
     address: u64,
-    /// Allocation; `None` for pageable memory.
+    /// The allocation; `None` for pageable memory.
     region: Option<Arc<Region>>,
 }
 
@@ -59,7 +59,7 @@ impl Side {
     }
 }
 
-/// Copies in pieces, so that concurrent accesses are seen in between.
+/// Copies in pieces, so that concurrent accesses can happen between them.
 ///
 /// # Safety
 ///
@@ -127,7 +127,7 @@ fn copy(
             what,
             |_, moment, clock| note(moment, clock),
             move || {
-                // SAFETY: the target was checked, or belongs to the caller, who waits.
+                // SAFETY: the target was checked, or it belongs to the caller, who waits.
                 unsafe { move_bytes(target, staged.as_ptr() as u64, bytes) };
                 Ok(())
             },
@@ -137,7 +137,7 @@ fn copy(
             what,
             |_, moment, clock| note(moment, clock),
             move || {
-                // SAFETY: both sides were checked, or belong to the caller.
+                // SAFETY: both sides were checked, or they belong to the caller.
                 unsafe { move_bytes(target, source, bytes) };
                 Ok(())
             },
@@ -150,8 +150,8 @@ fn copy(
     Ok(waits)
 }
 
-/// A copy on the default stream. A copy between host memories, or to the host, is done when the call returns. A copy from
-/// pageable memory to the device has read its source when the call returns; the driver promises no more.
+/// Makes a copy on the default stream. A copy between host memories, or to the host, is done when the call returns. A copy from
+/// pageable memory to the device has read its source when the call returns; the driver does not promise more.
 fn copy_on_default(to: (u64, Expected), from: (u64, Expected), bytes: usize, what: &'static str) -> Answer {
     let stream = context::current()?.default_stream();
     let is_pinned = memory::find(from.0).is_some_and(|region| !region.is_on_device());

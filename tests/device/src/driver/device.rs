@@ -14,14 +14,14 @@ pub struct Device {
     pub settings: DeviceSettings,
     /// Error with which the device was lost, or 0.
     pub status: AtomicU32,
-    /// Whether the device has stopped answering.
+    /// Whether the device has stopped and does not answer any more.
     pub hung: AtomicBool,
-    /// Bytes that are allocated.
+    /// Number of allocated bytes.
     used: AtomicU64,
     pub primary: Mutex<Primary>,
 }
 
-/// The primary context, while a caller retains it.
+/// The primary context, which exists while a caller retains it.
 #[derive(Default)]
 pub struct Primary {
     pub context: Option<Arc<Context>>,
@@ -44,17 +44,17 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 impl Device {
     pub fn lose(&self, status: CUresult) {
-        // Release: see `Context::check`. The first error stays.
+        // Release: see `Context::check`. The first error is kept.
         let _ = self.status.compare_exchange(0, status as u32, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Bytes that are not allocated.
+    /// Number of bytes that are not allocated.
     pub fn free_bytes(&self) -> u64 {
         // Relaxed: a statistic that others may change at any time.
         self.settings.memory.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Takes bytes of its memory.
+    /// Takes bytes of the device's memory. Fails if there are too few.
     pub fn take(&self, bytes: u64) -> Answer {
         let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.settings.memory);
         // Relaxed: an independent counter.
@@ -86,14 +86,14 @@ pub fn count() -> usize {
     DEVICES.len()
 }
 
-/// Limits of one multiprocessor and one block, as compute capability 9.0 has them.
+/// Limits of a multiprocessor and of a block, as for compute capability 9.0.
 pub mod limits {
     pub const WARP: u32 = 32;
     pub const THREADS_PER_BLOCK: u32 = 1024;
     pub const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
     pub const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
     pub const REGISTERS_PER_MULTIPROCESSOR: u32 = 65536;
-    /// Limit without a request for more.
+    /// Limit for launches that do not request more.
     pub const SHARED_PER_BLOCK: u32 = 48 << 10;
     pub const SHARED_PER_BLOCK_AT_MOST: u32 = 227 << 10;
     pub const SHARED_PER_MULTIPROCESSOR: u32 = 228 << 10;
@@ -157,7 +157,7 @@ fn attribute(device: &Device, attribute: u32) -> Result<u32, CUresult> {
     report::end(&format!("device attribute {attribute} is not simulated"))
 }
 
-/// Handle of a device's own pool.
+/// Returns the handle of a device's own pool.
 fn pool(device: &Device) -> CUmemoryPool {
     (0x00D1_0000_0000_0000usize + device.ordinal as usize) as CUmemoryPool
 }
@@ -171,7 +171,7 @@ functions! {
             return Err(CUresult::CUDA_ERROR_NO_DEVICE);
         }
         super::memory::start();
-        // Release: a thread that sees this also sees the handler installed above.
+        // Release: a thread that reads this flag also finds the handler that was installed above.
         INITIALISED.store(true, Ordering::Release);
     }
 
@@ -183,7 +183,7 @@ functions! {
 
     fn cuDeviceGet(place: *mut CUdevice, ordinal: c_int) {
         get(ordinal)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, ordinal) }?;
     }
 
@@ -192,7 +192,7 @@ functions! {
         let name = b"simulated device";
         let len = usize::try_from(len).ok().filter(|len| *len > 0).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         let count = name.len().min(len - 1);
-        // SAFETY: the caller passes room for `len` bytes.
+        // SAFETY: the caller's buffer has `len` bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(name.as_ptr().cast(), place, count);
             place.add(count).write(0);
@@ -201,19 +201,19 @@ functions! {
 
     fn cuDeviceTotalMem_v2(place: *mut usize, device: CUdevice) {
         let device = get(device)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, device.settings.memory as usize) }?;
     }
 
     fn cuDeviceGetAttribute(place: *mut c_int, wanted: u32, device: CUdevice) {
         let value = attribute(get(device)?, wanted)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, value as c_int) }?;
     }
 
     fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
         let (of_major, of_minor) = get(device)?.settings.capability;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe {
             put(major, of_major as c_int)?;
             put(minor, of_minor as c_int)?;
@@ -224,7 +224,7 @@ functions! {
         let device = get(device)?;
         let mut bytes = *b"simulated device";
         bytes[15] = device.ordinal as u8;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, CUuuid { bytes: bytes.map(|byte| byte as c_char) }) }?;
     }
 
@@ -233,32 +233,32 @@ functions! {
         if (len as usize) < text.len() {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
-        // SAFETY: the caller passes room for `len` bytes.
+        // SAFETY: the caller's buffer has `len` bytes.
         unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), place, text.len()) };
     }
 
     fn cuDeviceCanAccessPeer(place: *mut c_int, device: CUdevice, peer: CUdevice) {
         let (device, peer) = (get(device)?, get(peer)?);
         let can = device.ordinal != peer.ordinal && settings().peers;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, c_int::from(can)) }?;
     }
 
     fn cuDeviceGetDefaultMemPool(place: *mut CUmemoryPool, device: CUdevice) {
         let device = get(device)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, pool(device)) }?;
     }
 
     fn cuDeviceGetMemPool(place: *mut CUmemoryPool, device: CUdevice) {
         let device = get(device)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, pool(device)) }?;
     }
 
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
         let context = super::context::current()?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe {
             put(free, context.device.free_bytes() as usize)?;
             put(total, context.device.settings.memory as usize)?;

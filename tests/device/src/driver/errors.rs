@@ -1,4 +1,4 @@
-//! Names and texts of errors, and the driver's version.
+//! Names and texts of errors, and the version of the driver.
 
 use super::call::put;
 use cudarc::driver::sys::CUresult;
@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{LazyLock, Mutex};
 
-/// CUDA 13.0, with a last digit that no driver has: kernels compiled for the simulated device are never taken for a GPU's.
+/// Version CUDA 13.0, with a last digit that no driver has. So kernels that were compiled for the simulated device are never used
+/// on a GPU.
 pub const DRIVER_VERSION: i32 = 13009;
 
-/// The status with this number, which must be one.
+/// Returns the status with this number. The number must be that of a status.
 pub fn of_number(number: u32) -> CUresult {
     use CUresult::*;
     let known = [
@@ -24,12 +25,12 @@ pub fn of_number(number: u32) -> CUresult {
     known.into_iter().find(|status| *status as u32 == number).unwrap_or(CUDA_ERROR_UNKNOWN)
 }
 
-/// A text that lives as long as the process.
+/// Returns a text that lives as long as the process.
 fn leaked(text: String) -> *const c_char {
     static TEXTS: LazyLock<Mutex<HashMap<String, CString>>> = LazyLock::new(Mutex::default);
     let mut texts = TEXTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let text = texts.entry(text).or_insert_with_key(|text| CString::new(text.as_str()).expect("no zero bytes"));
-    // The heap's part of a `CString` does not move with its entry, and no entry is ever removed.
+    // The text of a `CString` is on the heap and does not move with its entry. No entry is ever removed.
     text.as_ptr()
 }
 

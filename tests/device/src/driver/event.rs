@@ -72,7 +72,7 @@ functions! {
             *event.recorded.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(ticket);
             return Ok(());
         }
-        // The operation also keeps the default stream's order.
+        // The operation also makes the stream keep the order with the default stream.
         stream.enqueue("the record of an event", |_, _, _| (), || Ok(()))?;
         let ticket = stream.ticket();
         *event.recorded.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(ticket);

@@ -1,8 +1,8 @@
 //! Calls that fail on purpose.
 //!
-//! `WARPSET_SIMULATED_FAULT` holds entries `function:number=error`, separated by commas. The call of this number (from 1) of
-//! the function fails, and has no effect. With `number+` all later ones fail too. Functions of NVRTC fail with `memory` or, for
-//! any other error of this table, with `NVRTC_ERROR_INTERNAL_ERROR`. Errors:
+//! `WARPSET_SIMULATED_FAULT` holds entries `function:number=error`, separated by commas. The call of the function with this
+//! number (from 1) fails and has no effect. With `number+`, all later calls fail, too. Functions of NVRTC fail with `memory` or,
+//! for any other error in this table, with `NVRTC_ERROR_INTERNAL_ERROR`. Errors:
 //!
 //! | error | effect |
 //! |---|---|
@@ -22,10 +22,10 @@
 //! | `swapped` | the first two arguments of a kernel that have one size and different values are swapped |
 //! | `other` | the context of another device becomes the current one |
 //!
-//! Entries from `skipped` on stand for mistakes of the program: its tests must find them. `late` alone is no mistake: it shows
-//! another one that is a matter of time.
+//! Entries from `skipped` on stand for mistakes of the program, which its tests must find. `late` alone is not a mistake: it
+//! makes other mistakes visible that depend on time.
 //!
-//! A test in the same process uses `warpset_device_fail`, which takes such a text, and `warpset_device_calls`.
+//! A test in the same process uses `warpset_device_fail`, which takes entries in this form, and `warpset_device_calls`.
 
 use super::call::Answer;
 use super::{context, report};
@@ -56,7 +56,7 @@ enum DriverFault {
     Other,
 }
 
-/// Deviation of a call from its normal behaviour.
+/// How a call deviates from its normal behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     None,
@@ -74,11 +74,11 @@ pub enum Change {
 }
 
 thread_local! {
-    /// Deviation of this thread's current call.
+    /// How this thread's current call deviates.
     static CHANGE: Cell<Change> = const { Cell::new(Change::None) };
 }
 
-/// Deviation of this thread's current call.
+/// Returns how this thread's current call deviates.
 pub fn change() -> Change {
     CHANGE.get()
 }
@@ -94,7 +94,7 @@ struct PlannedFault {
 #[derive(Default)]
 struct State {
     plans: Vec<PlannedFault>,
-    /// Calls of each function so far.
+    /// Number of calls of each function so far.
     calls: HashMap<&'static str, u64>,
 }
 
@@ -139,8 +139,8 @@ fn state() -> &'static Mutex<State> {
     })
 }
 
-/// Counts a call; returns an error if a plan makes it fail. Otherwise sets the result of `change` until the next call of this
-/// thread.
+/// Counts a call. Returns an error if the plans make it fail. Otherwise sets the result of `change`, which is valid until the
+/// next call of this thread.
 pub fn inject(function: &'static str) -> Answer {
     CHANGE.set(Change::None);
     let kind = {
@@ -184,7 +184,7 @@ pub fn inject(function: &'static str) -> Answer {
     }
 }
 
-/// Lets this thread's current call succeed, but change what it does as `change` says.
+/// Lets this thread's current call succeed, but makes it deviate by `change`.
 fn changed(change: Change) -> Answer {
     CHANGE.set(change);
     Ok(())
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn warpset_device_calls(function: *const c_char) -> u64 {
     state.calls.get(&*function).copied().unwrap_or(0)
 }
 
-/// Replaces the plans by those of a text, and counts calls from 1 again. Returns 0, or 1 if the text is not understood.
+/// Replaces the plans by those in a text, and counts calls from 1 again. Returns 0, or 1 if the text is not valid.
 ///
 /// # Safety
 ///

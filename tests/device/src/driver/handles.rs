@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Upper bits of every handle: no address of a program has them, so that using a handle as a pointer faults.
+/// Upper bits of every handle. No address of a program has them, so that using a handle as a pointer faults.
 const MARK: usize = 0x00DE_0000_0000_0000;
 
-/// Objects by their handles.
+/// Objects of one kind, by their handles.
 pub struct Handles<T>(Mutex<Option<HashMap<usize, Arc<T>>>>);
 
-/// A number that no other handle has.
+/// Returns a number that no other handle has.
 pub fn new_handle() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     // Relaxed: only the uniqueness of the number matters.
@@ -32,8 +32,8 @@ impl<T> Handles<T> {
         self.lock().get_or_insert_default().insert(handle, thing);
     }
 
-    /// The object of a handle. A handle that is invalid or was destroyed ends the process: the real driver's behaviour is then
-    /// undefined.
+    /// Returns the object of a handle. If the handle is invalid or destroyed, ends the process, because the behaviour of the real
+    /// driver would be undefined.
     pub fn get(&self, handle: usize) -> Arc<T> {
         self.find(handle).unwrap_or_else(|| Self::unknown(handle))
     }
@@ -42,7 +42,7 @@ impl<T> Handles<T> {
         self.lock().as_ref().and_then(|things| things.get(&handle)).cloned()
     }
 
-    /// Removes an object: its handle is destroyed.
+    /// Destroys a handle and returns its object.
     pub fn remove(&self, handle: usize) -> Arc<T> {
         let thing = self.lock().as_mut().and_then(|things| things.remove(&handle));
         thing.unwrap_or_else(|| Self::unknown(handle))

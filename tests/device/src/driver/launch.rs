@@ -25,9 +25,9 @@ pub struct Module {
     handle: usize,
     context: Arc<Context>,
     loaded: execution::Module,
-    /// Handles of requested functions, by name.
+    /// By name, the handle of each function that was requested.
     functions: Mutex<HashMap<String, usize>>,
-    /// Addresses of requested variables.
+    /// Addresses of the variables that were requested.
     globals: Mutex<Vec<u64>>,
 }
 
@@ -44,7 +44,7 @@ fn load(place: *mut CUmodule, image: *const c_void) -> Answer {
     if image.is_null() {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // SAFETY: the caller passes an image, whose first bytes give its length.
+    // SAFETY: the caller passes an image, and its first bytes give its length.
     let image = unsafe { execution::image_bytes(image.cast()) }.ok_or(CUresult::CUDA_ERROR_INVALID_IMAGE)?;
     let loaded = execution::Module::load(image).map_err(|error| {
         report::remark(&format!("cuModuleLoadData: {error}"));
@@ -58,7 +58,7 @@ fn load(place: *mut CUmodule, image: *const c_void) -> Answer {
     Ok(())
 }
 
-/// Blocks of a function that a multiprocessor holds at once.
+/// Number of blocks of a function that a multiprocessor can hold at once.
 fn occupancy(function: &Function, threads: u32, dynamic_shared: u64) -> Result<u32, CUresult> {
     let kernel = &function.kernel;
     if threads == 0 {
@@ -79,7 +79,7 @@ fn occupancy(function: &Function, threads: u32, dynamic_shared: u64) -> Result<u
 ///
 /// # Safety
 ///
-/// `parameters` must be addresses of the function's arguments, in its order and of its types.
+/// `parameters` must be the addresses of the function's arguments, in its order and with its types.
 unsafe fn pack(kernel: &execution::Function, parameters: *mut *mut c_void) -> Result<Vec<u8>, CUresult> {
     let mut packed = vec![0; kernel.argument_bytes];
     if kernel.parameter_sizes.is_empty() {
@@ -89,7 +89,7 @@ unsafe fn pack(kernel: &execution::Function, parameters: *mut *mut c_void) -> Re
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
     for (number, (size, offset)) in kernel.parameter_sizes.iter().zip(&kernel.parameter_offsets).enumerate() {
-        // SAFETY: the caller passes as many addresses as parameters, each of memory of the parameter's size.
+        // SAFETY: the caller passes one address for each parameter, of memory with the parameter's size.
         unsafe {
             let argument = *parameters.add(number);
             if argument.is_null() {
@@ -101,7 +101,7 @@ unsafe fn pack(kernel: &execution::Function, parameters: *mut *mut c_void) -> Re
     Ok(packed)
 }
 
-/// Swaps the first two arguments of one size that differ: a mistake that tests must find.
+/// Swaps the first two arguments that have the same size and different values. This is a mistake that tests must find.
 fn swap(kernel: &execution::Function, packed: &mut [u8]) {
     let argument =
         |number: usize| kernel.parameter_offsets[number]..kernel.parameter_offsets[number] + kernel.parameter_sizes[number];
@@ -117,7 +117,7 @@ fn swap(kernel: &execution::Function, packed: &mut [u8]) {
     }
 }
 
-/// Addresses among the arguments, and their allocations: a number is taken for an address if it lies in an allocation.
+/// Returns the addresses among the arguments, with their allocations. A number counts as an address if it lies in an allocation.
 fn mentioned(packed: &[u8]) -> Vec<(u64, Arc<memory::Region>)> {
     let words = packed.chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().expect("eight bytes")));
     words.filter_map(|word| memory::find(word).map(|region| (word, region))).collect()
@@ -130,7 +130,7 @@ struct Shape {
     cooperative: bool,
 }
 
-/// Makes the checks of the driver before a launch.
+/// Checks a launch as the driver does.
 fn check_shape(function: &Function, shape: &Shape) -> Answer {
     let Shape { grid, block, shared, cooperative } = shape;
     let outside = |sizes: &[u32; 3], most: [u32; 3]| sizes.iter().zip(most).any(|(size, most)| *size == 0 || *size > most);
@@ -163,7 +163,7 @@ fn status_of(status: Status) -> CUresult {
         Status::Trap => CUresult::CUDA_ERROR_LAUNCH_FAILED,
         Status::Assertion => CUresult::CUDA_ERROR_ASSERT,
         Status::Misaligned => CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
-        // No GPU reports these.
+        // No GPU reports these errors.
         Status::Collective | Status::Stuck | Status::SharedMemory => CUresult::CUDA_ERROR_UNKNOWN,
     }
 }
@@ -248,7 +248,7 @@ functions! {
         for address in module.globals.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain(..) {
             memory::remove(address, &[AllocationKind::Global]);
         }
-        // Launches under way keep their kernel; later launches do not find the function.
+        // Launches that are running keep their kernel alive. Later launches do not find the function.
         for handle in module.functions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).drain().map(|(_, handle)| handle) {
             FUNCTIONS.remove(handle);
         }
@@ -272,7 +272,7 @@ functions! {
             FUNCTIONS.insert(handle, Arc::new(function));
             handle
         });
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, handle as CUfunction) }?;
     }
 
@@ -291,7 +291,7 @@ functions! {
             globals.push(address);
             memory::insert(memory::foreign(address, size as u64, AllocationKind::Global, &module.context, "cuModuleGetGlobal"));
         }
-        // SAFETY: as above; either may be null.
+        // SAFETY: the caller keeps the conditions that the driver documents. Each place may be null.
         unsafe {
             let _ = put(place, address);
             let _ = put(bytes, size);
@@ -300,7 +300,7 @@ functions! {
 
     fn cuFuncGetModule(place: *mut CUmodule, function: CUfunction) {
         let function = FUNCTIONS.get(function as usize);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, function.module as CUmodule) }?;
     }
 
@@ -321,7 +321,7 @@ functions! {
         ];
         let value = known.into_iter().find(|(known, _)| *known as u32 == attribute).map(|(_, value)| value);
         let value = value.unwrap_or_else(|| report::end(&format!("function attribute {attribute} is not simulated")));
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, value as c_int) }?;
     }
 
@@ -344,7 +344,7 @@ functions! {
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(place: *mut c_int, function: CUfunction, threads: c_int, shared: usize) {
         let blocks = occupancy(&FUNCTIONS.get(function as usize), threads.max(0) as u32, shared as u64)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, blocks as c_int) }?;
     }
 
@@ -352,7 +352,7 @@ functions! {
         place: *mut c_int, function: CUfunction, threads: c_int, shared: usize, _flags: c_uint,
     ) {
         let blocks = occupancy(&FUNCTIONS.get(function as usize), threads.max(0) as u32, shared as u64)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, blocks as c_int) }?;
     }
 

@@ -1,7 +1,7 @@
 //! Threads that run kernels.
 //!
-//! A thread that runs blocks keeps hundreds of fibres' stacks. So streams' threads do not run blocks themselves: the number of
-//! launcher threads is that of kernels running at once.
+//! A thread that runs blocks keeps the stacks of hundreds of fibres. Therefore the threads of streams do not run blocks
+//! themselves. There are as many launcher threads as kernels that run at the same time.
 
 use super::report;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ fn new_thread() -> Sender<Job> {
     sender
 }
 
-/// Runs `work` on such a thread, and waits for its result.
+/// Runs `work` on a launcher thread, and waits for its result.
 pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let idle = || IDLE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let thread = idle().pop().unwrap_or_else(new_thread);

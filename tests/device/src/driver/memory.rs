@@ -1,4 +1,4 @@
-//! Memory of devices and pinned memory of the host: allocations by their addresses, their uses, and faults.
+//! Memory of devices, and pinned memory of the host: finds allocations by address, checks their uses, and reports faults.
 
 use super::accesses::{Accesses, Action};
 use super::call::put;
@@ -16,28 +16,28 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once};
 
-/// Addresses of allocations are multiples of this.
+/// Addresses of allocations are multiples of this number.
 const ALIGNMENT: u64 = 256;
 
 /// Byte that fills the space between an allocation and the ends of its pages.
 const CANARY: u8 = 0xC5;
 
-/// Freed allocations that are remembered for reports.
+/// Number of freed allocations that are remembered for reports.
 const REMEMBERED: usize = 1 << 14;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationKind {
-    /// By `cuMemAlloc`.
+    /// Allocated by `cuMemAlloc`.
     Plain,
-    /// By `cuMemAllocAsync`.
+    /// Allocated by `cuMemAllocAsync`.
     Pool,
-    /// By `cuMemHostAlloc`.
+    /// Allocated by `cuMemHostAlloc`.
     Pinned,
-    /// The caller's memory, by `cuMemHostRegister`.
+    /// Memory of the caller, registered by `cuMemHostRegister`.
     Registered,
-    /// Reserved by `cuMemAddressReserve`; `virtual_memory` handles its mappings.
+    /// Addresses that `cuMemAddressReserve` has reserved. `virtual_memory` handles their mappings.
     Reserved,
-    /// Variables of a loaded module.
+    /// Memory for the variables of a loaded module.
     Global,
 }
 
@@ -46,13 +46,13 @@ pub struct Region {
     pub start: u64,
     pub bytes: u64,
     pub kind: AllocationKind,
-    /// Ordinal of the device; for host memory, that of the context in which it was allocated.
+    /// Ordinal of the device. For host memory, the device of the context in which it was allocated.
     pub device: i32,
-    /// Handle of the context; 0 for memory of a pool and reserved addresses.
+    /// Handle of the context; 0 for memory of a pool and for reserved addresses.
     pub context: usize,
-    /// Address of the first page, and bytes of all pages.
+    /// Address of the first page, and number of bytes of all pages.
     pages: (u64, u64),
-    /// Function that made the allocation.
+    /// The function that made the allocation.
     function: &'static str,
     caller: Backtrace,
     state: Mutex<State>,
@@ -60,10 +60,10 @@ pub struct Region {
 
 #[derive(Default)]
 struct State {
-    /// For memory of a pool: the moment from which it exists, and that at which it ends.
+    /// For memory of a pool: the moment from which it exists, and the moment at which it ends.
     from: Option<Moment>,
     to: Option<(Moment, Arc<Backtrace>)>,
-    /// For each stream, the last operation that got the address.
+    /// By stream, the last operation that got the address.
     uses: HashMap<u64, (u64, String)>,
     accesses: Accesses,
 }
@@ -93,14 +93,14 @@ impl Region {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Origin of the allocation, for reports.
+    /// Describes the origin of the allocation, for reports.
     pub fn describe(&self) -> String {
         let Self { start, bytes, function, device, .. } = self;
         format!("the allocation of {bytes} bytes at {start:#x} by {function} (device {device}), from:\n{}", self.caller)
     }
 
-    /// Records that an operation of a stream uses a range of the allocation; ends the process if the use may come before its
-    /// start or after its free, or if nothing orders the use and another one that it conflicts with.
+    /// Records that an operation of a stream uses a range of the allocation. Ends the process if the use may come before the
+    /// allocation's start or after its free, or if nothing orders the use and another one that conflicts with it.
     pub fn use_by(&self, addresses: Range<u64>, action: Action, moment: Moment, clock: &Clock, what: &str) {
         let mut state = self.state();
         if state.from.is_some_and(|from| !clock.knows(from)) {
@@ -123,7 +123,7 @@ impl Region {
         }
     }
 
-    /// Ends the process if a use may come after a free; `clock` is what comes before the free.
+    /// Ends the process if a use may come after a free. `clock` says what comes before the free.
     fn check_unused(&self, clock: &Clock, free: &str) {
         for (stream, (number, what)) in &self.state().uses {
             if !clock.knows(Moment { stream: *stream, number: *number }) {
@@ -132,7 +132,7 @@ impl Region {
         }
     }
 
-    /// Ends the process if an operation on a range may still be under way when its memory is taken away.
+    /// Ends the process if an operation on the range may still be running when the memory of the range is removed.
     pub fn check_range_unused(&self, addresses: Range<u64>, what: &str) {
         let unordered = self.state().accesses.find_unordered(&addresses, &clocks::host());
         if let Some(other) = unordered {
@@ -151,7 +151,7 @@ impl Region {
     /// Ends the process if the space around the allocation was written to.
     fn check_surroundings(&self) {
         for (start, bytes) in self.surroundings() {
-            // SAFETY: as above.
+            // SAFETY: the range is in the allocation's pages, and outside the allocation.
             let surrounding = unsafe { std::slice::from_raw_parts(start as *const u8, bytes as usize) };
             if let Some(at) = surrounding.iter().position(|byte| *byte != CANARY) {
                 let place = (start + at as u64) as i64 - self.start as i64;
@@ -173,8 +173,8 @@ pub fn find(address: u64) -> Option<Arc<Region>> {
     (address < region.end() || region.bytes == 0 && address == region.start).then(|| region.clone())
 }
 
-/// The allocation that contains a range of addresses. A range that leaves its allocation, or whose allocation was freed, ends the
-/// process.
+/// Returns the allocation that contains a range of addresses. If the range leaves its allocation, or its allocation was freed,
+/// ends the process.
 pub fn find_range(address: u64, bytes: u64, what: &str) -> Option<Arc<Region>> {
     let Some(region) = find(address) else {
         if let Some(freed) = find_freed(address) {
@@ -200,14 +200,14 @@ pub fn insert(region: Region) -> Arc<Region> {
     region
 }
 
-/// Removes an allocation that starts at an address; `None` if none of these kinds does.
+/// Removes an allocation that starts at an address; `None` if there is none of these kinds.
 pub fn remove(address: u64, kinds: &[AllocationKind]) -> Option<Arc<Region>> {
     let mut registry = registry();
     if !registry.live.get(&address).is_some_and(|region| kinds.contains(&region.kind)) {
         return None;
     }
     let region = registry.live.remove(&address)?;
-    // Addresses of the other kinds may be given again at any time.
+    // Remember only allocations whose addresses are not reused soon. Addresses of the other kinds may be reused at any time.
     if !matches!(region.kind, AllocationKind::Global | AllocationKind::Registered) {
         if registry.freed.len() == REMEMBERED {
             registry.freed.pop_front();
@@ -217,7 +217,7 @@ pub fn remove(address: u64, kinds: &[AllocationKind]) -> Option<Arc<Region>> {
     Some(region)
 }
 
-/// A region of memory that `allocate` did not make.
+/// Describes memory that `allocate` did not allocate.
 pub fn foreign(start: u64, bytes: u64, kind: AllocationKind, context: &Context, function: &'static str) -> Region {
     let context_handle = if kind == AllocationKind::Reserved { 0 } else { context.handle };
     Region {
@@ -233,8 +233,8 @@ pub fn foreign(start: u64, bytes: u64, kind: AllocationKind, context: &Context, 
     }
 }
 
-/// Reserves addresses for an allocation. It ends as close to the end of its pages as the alignment allows, so that an overrun
-/// meets the guard behind it.
+/// Reserves addresses for an allocation. The allocation ends as close to the end of its pages as the alignment allows, so that an
+/// overrun hits the guard behind it.
 pub fn allocate(
     context: &Context,
     bytes: u64,
@@ -247,7 +247,7 @@ pub fn allocate(
     if bytes == 0 {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // No memory is that large; sums below cannot overflow.
+    // No allocation can be this large. So the sums below cannot overflow.
     if bytes > 1 << 45 {
         return Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     }
@@ -262,7 +262,7 @@ pub fn allocate(
         }
         return Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     };
-    // Pinned memory starts at a page, as the driver's does.
+    // Pinned memory starts at a page, as with the real driver.
     let start = if on_device { first + size - bytes.next_multiple_of(ALIGNMENT) } else { first };
     Ok(Region {
         start,
@@ -277,7 +277,7 @@ pub fn allocate(
     })
 }
 
-/// Backs the pages of an allocation with memory.
+/// Gives the pages of an allocation their memory.
 pub fn commit(region: &Region) {
     let (first, size) = region.pages;
     pages::commit(first, size);
@@ -287,7 +287,7 @@ pub fn commit(region: &Region) {
     }
 }
 
-/// Checks the space around an allocation, and removes its memory: any access faults from now on.
+/// Checks the space around an allocation, and removes its memory. From now on any access faults.
 pub fn decommit(region: &Region) {
     let access = pages::Access::new();
     region.check_surroundings();
@@ -308,7 +308,7 @@ pub fn release(region: &Region) {
     }
 }
 
-/// Frees a pool's allocation in the order of a stream; ends the process if a use is not ordered before the free.
+/// Frees an allocation of a pool, in the order of a stream. Ends the process if a use is not ordered before the free.
 pub fn free_at(region: &Region, moment: Moment, clock: &Clock) {
     if region.state().from.is_some_and(|from| !clock.knows(from)) {
         report::end(&format!("a free on stream {} is not ordered behind {}", moment.stream, region.describe()));
@@ -317,7 +317,7 @@ pub fn free_at(region: &Region, moment: Moment, clock: &Clock) {
     region.state().to = Some((moment, Arc::new(Backtrace::force_capture())));
 }
 
-/// Frees the remaining allocations of a context that is destroyed.
+/// Frees the remaining allocations of a context that is being destroyed.
 pub fn free_all_of(context: usize) {
     let left: Vec<_> = {
         let registry = registry();
@@ -339,7 +339,7 @@ pub fn start() {
         pages::start();
         faults::start();
         if settings().leaks != Leaks::Ignored {
-            // SAFETY: a function of this library, which is never unloaded.
+            // SAFETY: `report_leaks` is a function of this library, which is never unloaded.
             unsafe { libc::atexit(report_leaks) };
         }
     });
@@ -361,7 +361,7 @@ extern "C" fn report_leaks() {
     }
 }
 
-/// Accesses outside of allocations.
+/// Reports accesses outside allocations.
 mod faults {
     use super::*;
     use std::os::fd::IntoRawFd;
@@ -389,10 +389,10 @@ mod faults {
         if let Err(error) = spawned {
             report::end(&format!("no thread for reports: {error}"));
         }
-        // SAFETY: zero is a value of all fields.
+        // SAFETY: zero is a valid value for all fields.
         let mut earlier = [unsafe { std::mem::zeroed::<libc::sigaction>() }; 2];
         for (signal, earlier) in SIGNALS.into_iter().zip(&mut earlier) {
-            // SAFETY: zero is a value of all fields.
+            // SAFETY: zero is a valid value for all fields.
             let mut action = unsafe { std::mem::zeroed::<libc::sigaction>() };
             action.sa_sigaction = handle as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
@@ -402,7 +402,8 @@ mod faults {
         *EARLIER.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(earlier);
     }
 
-    /// Bytes that the handler writes: the address, and the place of the access. A pipe accepts this size atomically.
+    /// Number of bytes that the handler writes: the address, and the place of the access. A pipe accepts this many bytes
+    /// atomically.
     const NOTE: usize = 512;
 
     extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
@@ -414,7 +415,7 @@ mod faults {
             let mut note = [0; NOTE];
             note[..8].copy_from_slice(&address.to_ne_bytes());
             if let Some(place) = place {
-                // SAFETY: the name belongs to a kernel that runs on this very thread.
+                // SAFETY: the name belongs to a kernel that is running on this thread.
                 let kernel = unsafe { &*place.kernel };
                 let why = match (place.is_stack_overflow, place.is_beside_shared_memory) {
                     (true, _) => ", which has used all of its stack",
@@ -427,7 +428,7 @@ mod faults {
                     format_args!("by thread {:?} of block {:?} of {kernel}{why}", place.thread, place.block),
                 );
             }
-            // SAFETY: the length is that of the buffer; writing to a pipe is allowed in a handler. The other thread ends the
+            // SAFETY: the length is that of the buffer, and a signal handler may write to a pipe. The reporting thread ends the
             // process.
             unsafe {
                 libc::write(PIPE.load(Ordering::Relaxed), note.as_ptr().cast(), NOTE);
@@ -436,10 +437,10 @@ mod faults {
                 }
             }
         }
-        // Restores the previous action and returns: the access is repeated under it.
+        // Restore the previous action and return. The access is then repeated under that action.
         let earlier = EARLIER.try_lock().ok().and_then(|earlier| *earlier);
         let index = SIGNALS.iter().position(|known| *known == signal).unwrap_or(0);
-        // SAFETY: the previous action; or the default, of zeros.
+        // SAFETY: the action is the previous one or the default, which is all zeros.
         unsafe {
             let action = earlier.map_or_else(|| std::mem::zeroed(), |earlier| earlier[index]);
             libc::sigaction(signal, &action, std::ptr::null_mut());
@@ -453,7 +454,7 @@ mod faults {
         report::end(&format!("access to {address:#x} {place}: {near}\nat that time:{running}"))
     }
 
-    /// The allocation that an access missed.
+    /// Describes the allocation that an access has missed.
     fn near(address: u64) -> Option<String> {
         if let Some(region) = find(address) {
             let offset = address - region.start;
@@ -499,7 +500,7 @@ functions! {
         let Some(region) = find(address).filter(|region| region.start == address) else {
             report::end(&format!("cuMemFree: {address:#x} is not the start of an allocation"));
         };
-        // Implicitly waits for all work of the device.
+        // The real call implicitly waits for all work of the device.
         context::wait_for_device(region.device);
         context.check()?;
         if region.kind == AllocationKind::Pool {
@@ -517,7 +518,7 @@ functions! {
         let context = context::current()?;
         let region = allocate(&context, bytes as u64, AllocationKind::Pinned, "cuMemHostAlloc", None)?;
         commit(&region);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, region.start as *mut c_void) }?;
         insert(region);
     }
@@ -526,7 +527,7 @@ functions! {
         let context = context::current()?;
         let region = allocate(&context, bytes as u64, AllocationKind::Pinned, "cuMemAllocHost", None)?;
         commit(&region);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, region.start as *mut c_void) }?;
         insert(region);
     }
@@ -563,14 +564,14 @@ functions! {
         context::current()?;
         let region = find(address as u64).filter(|region| !region.is_on_device());
         region.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, address as u64) }?;
     }
 
     fn cuMemGetAddressRange_v2(start: *mut CUdeviceptr, bytes: *mut usize, address: CUdeviceptr) {
         context::current()?;
         let (first, size) = super::virtual_memory::extent(address).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)?;
-        // SAFETY: as above; either may be null.
+        // SAFETY: the caller keeps the conditions that the driver documents. Each place may be null.
         unsafe {
             let _ = put(start, first);
             let _ = put(bytes, size as usize);
@@ -581,11 +582,11 @@ functions! {
         context::current()?;
         let region = find(address).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         let (start, bytes) = super::virtual_memory::extent(address).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
-        // SAFETY: the caller passes a place of the attribute's size.
+        // SAFETY: the caller passes a place with the size of the attribute.
         unsafe {
             match attribute {
                 Attribute::CU_POINTER_ATTRIBUTE_CONTEXT => put(place.cast(), region.context as CUcontext)?,
-                // CU_MEMORYTYPE_HOST and _DEVICE.
+                // The values are CU_MEMORYTYPE_HOST and CU_MEMORYTYPE_DEVICE.
                 Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => {
                     put(place.cast::<u32>(), if region.is_on_device() { 2 } else { 1 })?;
                 }

@@ -1,8 +1,8 @@
 //! The driver API.
 //!
-//! `functions!` defines each exported function; it counts calls and fails those that a test wants to fail. Handles are numbers
-//! that are never reused, so a destroyed handle is recognised: its use ends the process with a report, where the real driver may
-//! crash or do something else.
+//! `functions!` defines each exported function. It counts calls, and fails those that a test wants to fail. Handles are numbers
+//! that are never reused, so a destroyed handle is recognised. Using one ends the process with a report, whereas the real driver
+//! may crash or do something else.
 
 #[macro_use]
 mod call;

@@ -1,7 +1,7 @@
-//! Pages of memory: a range of addresses is reserved once, and each allocation gets pages of its own in it, between guard pages.
+//! Pages of memory. A range of addresses is reserved once. Each allocation gets its own pages in this range, between guard pages.
 //!
-//! Each device has a part of the range, and so has the host's pinned memory: an address shows its owner. Addresses are reused
-//! only after a part was used up, so that accesses to freed memory fault.
+//! Each device has a part of the range, and so has the host's pinned memory, so an address shows its owner. Addresses are reused
+//! only after the whole part was used, so that accesses to freed memory fault.
 
 use super::settings::settings;
 use super::{device, report};
@@ -11,37 +11,37 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
 
 pub const PAGE: u64 = 4096;
 
-/// Bytes without access behind each allocation, and before the first one.
+/// Number of bytes without access behind each allocation, and before the first one.
 const GUARD: u64 = 16 * PAGE;
 
-/// Bytes of addresses in total.
+/// Total number of bytes in the range of addresses.
 const RANGE: u64 = 48 << 40;
 
-/// Byte of memory that was never written: no key, no zero and no EMPTY.
+/// Content of memory that was never written. It is no key, not zero and not EMPTY.
 pub const POISON: u8 = 0xDB;
 
-/// From this size on, poison is mapped from a file and takes memory only when it is written.
+/// Size from which poison is mapped from a file. Such memory is used only when it is written.
 const MAPPED_POISON: u64 = 1 << 20;
 const POISON_FILE: u64 = 16 << 20;
 
 struct Space {
     start: u64,
-    /// Bytes of each part.
+    /// Number of bytes of each part.
     part: u64,
     parts: Vec<Mutex<Part>>,
 }
 
 struct Part {
     end: u64,
-    /// Address at which the search for a free place starts.
+    /// Address at which the search for free addresses starts.
     next: u64,
-    /// Ends of the ranges in use, by their starts.
+    /// By start, the end of each range in use.
     taken: BTreeMap<u64, u64>,
 }
 
 static SPACE: LazyLock<Space> = LazyLock::new(|| {
     let count = device::count() as u64 + 1;
-    // SAFETY: maps new addresses, without access and without memory behind them.
+    // SAFETY: the call maps new addresses, without access and without memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -64,7 +64,7 @@ static SPACE: LazyLock<Space> = LazyLock::new(|| {
     Space { start, part, parts: parts.collect() }
 });
 
-/// First and last address of the range, for the fault handler, which may not wait for a lock.
+/// First and last address of the range. The fault handler reads it, which must not wait for a lock.
 pub static BOUNDS: OnceLock<(u64, u64)> = OnceLock::new();
 
 /// Reserves the range.
@@ -72,13 +72,13 @@ pub fn start() {
     BOUNDS.get_or_init(|| (SPACE.start, SPACE.start + SPACE.part * SPACE.parts.len() as u64));
 }
 
-/// The part of an address: a device's ordinal, or their number for pinned memory of the host.
+/// Returns the part that contains an address: the ordinal of a device, or the number of devices for pinned memory of the host.
 pub fn part_of(address: u64) -> Option<usize> {
     let offset = address.checked_sub(SPACE.start)?;
     Some((offset / SPACE.part) as usize).filter(|part| *part < SPACE.parts.len())
 }
 
-/// Reserves addresses in a part: a multiple of a page, without access, with guards on both sides.
+/// Reserves addresses in a part, a multiple of the page size, without access and with guards on both sides.
 pub fn reserve(part: usize, bytes: u64, alignment: u64) -> Option<u64> {
     let (bytes, alignment) = (bytes.next_multiple_of(PAGE), alignment.max(PAGE));
     let first = SPACE.start + part as u64 * SPACE.part;
@@ -86,7 +86,7 @@ pub fn reserve(part: usize, bytes: u64, alignment: u64) -> Option<u64> {
     for start in [part.next, first] {
         let mut at = (start + GUARD).next_multiple_of(alignment);
         while at + bytes + GUARD <= part.end {
-            // Only the last range that starts before this one's end can overlap it.
+            // Only the last range that starts before the end of this one can overlap it.
             match part.taken.range(..at + bytes + GUARD).next_back() {
                 Some((_, end)) if end + GUARD > at => at = (end + GUARD).next_multiple_of(alignment),
                 _ => {
@@ -100,7 +100,7 @@ pub fn reserve(part: usize, bytes: u64, alignment: u64) -> Option<u64> {
     None
 }
 
-/// Releases addresses, and the memory behind them.
+/// Releases addresses and their memory.
 pub fn release(part: usize, start: u64) {
     let mut part = SPACE.parts[part].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let Some(end) = part.taken.remove(&start) else {
@@ -109,12 +109,12 @@ pub fn release(part: usize, start: u64) {
     forget(start, end - start);
 }
 
-/// Pages of devices that may be accessed while operations run.
+/// Pages of devices that the process may access while operations are running.
 #[derive(Default)]
 struct Exposed {
     /// Number of running operations.
     running: u32,
-    /// Ends of the ranges, by their starts.
+    /// By start, the end of each range.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -124,7 +124,8 @@ fn exposed() -> MutexGuard<'static, Exposed> {
     EXPOSED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Allows accesses to the memory of devices while it lives, if they are forbidden to the host (`WARPSET_SIMULATED_PROTECT`).
+/// While this value lives, the process may access the memory of devices. It matters only if the host is excluded
+/// (`WARPSET_SIMULATED_PROTECT`).
 pub struct Access(());
 
 impl Access {
@@ -151,8 +152,8 @@ impl Drop for Access {
     }
 }
 
-/// Allows or forbids access to pages of a device. If the host is excluded, access is allowed only while operations run on a
-/// device.
+/// Allows or forbids access to pages of a device. If the host is excluded, the pages can be accessed only while operations are
+/// running on a device.
 pub fn expose(start: u64, bytes: u64, allowed: bool) {
     if !settings().protect {
         return protect(start, bytes, allowed);
@@ -172,14 +173,14 @@ fn check(what: &str, address: u64, bytes: u64, failed: bool) {
     }
 }
 
-/// Gives reserved pages memory that can be read and written, full of poison.
+/// Gives reserved pages memory that can be read and written. It is filled with poison.
 pub fn commit(start: u64, bytes: u64) {
     if bytes >= MAPPED_POISON {
         let file = *POISON_FD;
         let mut at = start;
         while at < start + bytes {
             let len = (start + bytes - at).min(POISON_FILE);
-            // SAFETY: the pages are from `reserve` and not in use yet; the file is as long.
+            // SAFETY: the pages are from `reserve` and not in use yet. The file is at least as long.
             let mapped = unsafe {
                 libc::mmap(
                     at as *mut c_void,
@@ -203,19 +204,19 @@ pub fn commit(start: u64, bytes: u64) {
 /// Allows or forbids access to pages.
 pub fn protect(start: u64, bytes: u64, allowed: bool) {
     let access = if allowed { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-    // SAFETY: pages of the range; code that still uses them faults, which is the purpose.
+    // SAFETY: the pages are in the range. Code that still uses them faults, which is the purpose.
     let failed = unsafe { libc::mprotect(start as *mut c_void, bytes as usize, access) } != 0;
     check("protecting", start, bytes, failed);
 }
 
-/// Removes the memory behind pages: any access faults.
+/// Removes the memory of pages. Any access then faults.
 pub fn forget(start: u64, bytes: u64) {
     let mut exposed = exposed();
     while let Some((first, _)) = exposed.ranges.range(start..start + bytes).next() {
         let first = *first;
         exposed.ranges.remove(&first);
     }
-    // SAFETY: pages of the range; code that still uses them faults, which is the purpose.
+    // SAFETY: the pages are in the range. Code that still uses them faults, which is the purpose.
     let mapped = unsafe {
         libc::mmap(
             start as *mut c_void,
@@ -245,12 +246,12 @@ pub fn map_file(start: u64, bytes: u64, file: i32, offset: u64) {
     check("mapping", start, bytes, mapped == libc::MAP_FAILED);
 }
 
-/// A file in memory, of zeros.
+/// Creates a file in memory, full of zeros.
 pub fn memory_file(bytes: u64) -> i32 {
-    // SAFETY: a name that ends in zero.
+    // SAFETY: the name ends in zero.
     let file = unsafe { libc::memfd_create(c"warpset simulated device".as_ptr(), libc::MFD_CLOEXEC) };
     check("a file in memory of", 0, bytes, file < 0);
-    // SAFETY: the file was just made.
+    // SAFETY: the file was just created.
     let failed = unsafe { libc::ftruncate(file, bytes as libc::off_t) } != 0;
     check("a file in memory of", 0, bytes, failed);
     file

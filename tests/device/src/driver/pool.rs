@@ -1,7 +1,7 @@
 //! Allocations of a device's pool, in the order of a stream.
 //!
-//! The address is known at once. The memory exists from the time when the stream has passed the allocation until it passes the
-//! free: any access before or after faults. Addresses and memory are never reused for another allocation of the pool.
+//! The address is known at once. The memory exists only after the stream has passed the allocation and before it passes the free:
+//! any access outside this time faults. Addresses and memory are never reused for another allocation of the pool.
 
 use super::call::{Answer, put};
 use super::context;
@@ -16,7 +16,7 @@ fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answ
     let context = stream.context.clone();
     context.check()?;
     if bytes == 0 {
-        // Unlike `cuMemAlloc`: `cudarc` makes empty slices so, and GPUs give it null.
+        // Unlike `cuMemAlloc`, this call accepts 0 bytes and returns null, as on GPUs: `cudarc` creates empty slices in this way.
         // SAFETY: the caller keeps the conditions that the driver documents.
         return unsafe { put(place, 0) };
     }
@@ -38,7 +38,7 @@ fn allocate(place: *mut CUdeviceptr, bytes: usize, stream: &Arc<Stream>) -> Answ
     Ok(())
 }
 
-/// Frees an allocation of a pool by `cuMemFree`, which has waited for the device.
+/// Frees an allocation of a pool for `cuMemFree`, which has waited for the device.
 pub fn free_now(region: &Arc<Region>) {
     if let Some(region) = memory::remove(region.start, &[AllocationKind::Pool]) {
         memory::decommit(&region);

@@ -6,13 +6,13 @@ use std::sync::Mutex;
 
 /// Prints a report and ends the process, so that no test passes after it.
 pub fn end(what: &str) -> ! {
-    // One write, so that reports of several threads do not mix. A failure is ignored, because it cannot be reported.
+    // Write only once, so that reports of several threads do not mix. Ignore a failure, because it cannot be reported.
     let _ = std::io::stderr().write_all(format!("\nsimulated device: {what}\n").as_bytes());
-    // By a signal, as a real fault would: a test harness cannot take it for an ordinary failure.
+    // End by a signal, like a real fault, so that a test harness cannot mistake this for an ordinary failure.
     process::abort()
 }
 
-/// Prints a remark; the process goes on.
+/// Prints a remark. The process continues.
 pub fn remark(what: &str) {
     let _ = std::io::stderr().write_all(format!("simulated device: {what}\n").as_bytes());
 }
@@ -22,10 +22,10 @@ pub fn not_simulated(name: &str) -> ! {
     end(&format!("{name} is not simulated"))
 }
 
-/// Operations that streams work on now.
+/// Operations that streams are executing now.
 static RUNNING: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
-/// An operation that a stream works on, while this lives.
+/// Lists an operation as running while this value lives.
 pub struct Running(u64);
 
 impl Running {
@@ -41,7 +41,7 @@ impl Drop for Running {
     }
 }
 
-/// Lists the operations that streams work on now.
+/// Lists the operations that streams are executing now.
 pub fn running() -> String {
     let running = RUNNING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let lines = running.iter().map(|(stream, what)| format!("\n  stream {stream} is at {what}"));

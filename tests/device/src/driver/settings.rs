@@ -10,10 +10,10 @@
 //! | `WARPSET_SIMULATED_PEERS` | 0: no device can access another's memory |
 //! | `WARPSET_SIMULATED_FAULT` | calls that fail, see `fault` |
 //! | `WARPSET_SIMULATED_PROTECT` | 1: the host's code faults when it accesses device memory while nothing runs on any device (slow) |
-//! | `WARPSET_SIMULATED_LEAKS` | 1: allocations that are left at the process's end are listed; `fail`: and it ends by `SIGABRT` then |
+//! | `WARPSET_SIMULATED_LEAKS` | 1: list allocations that still exist when the process ends; `fail`: also end the process by `SIGABRT` |
 //!
-//! For several devices, memory, multiprocessors and compute capability may be lists with commas; the last entry counts for the
-//! devices after it.
+//! For several devices, memory, multiprocessors and compute capability may be lists with commas. The last entry also applies to
+//! all further devices.
 
 use super::report;
 use std::env;
@@ -35,7 +35,7 @@ pub struct Settings {
     pub leaks: Leaks,
 }
 
-/// Treatment of allocations that are left when the process ends.
+/// Treatment of allocations that still exist when the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaks {
     Ignored,
@@ -95,7 +95,7 @@ fn list<T>(name: &str, usual: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T>
     text.split(',').map(parse).collect()
 }
 
-/// Number of bytes, with an optional unit.
+/// Reads a number of bytes with an optional unit.
 fn parse_bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.chars().last()? {
         'K' | 'k' => (&text[..text.len() - 1], 10),

@@ -1,4 +1,4 @@
-//! Streams: queues of operations, each with a thread that works on them in order.
+//! Streams: queues of operations, each with a thread that executes them in order.
 
 use super::call::{Answer, put};
 use super::clocks::{self, Clock, Moment};
@@ -21,15 +21,15 @@ pub static STREAMS: Handles<Stream> = Handles::new();
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
-/// Numerically lowest and highest priority, as an H200 has them.
+/// Numerically lowest and highest priority, as on an H200.
 const PRIORITIES: (i32, i32) = (0, -5);
 
-/// A place in a stream; the stream passes it once.
+/// A point in a stream, which the stream passes once.
 #[derive(Debug)]
 pub struct Ticket {
     passed: Mutex<Option<Instant>>,
     changed: Condvar,
-    /// Operations that come before it.
+    /// Operations that come before the ticket.
     clock: Clock,
 }
 
@@ -54,13 +54,13 @@ impl Ticket {
         }
     }
 
-    /// Makes the host wait for it.
+    /// Makes the host wait for the ticket.
     pub fn wait(&self) {
         self.block();
         clocks::host().merge(&self.clock);
     }
 
-    /// The time at which it was passed, or `None` before that. The host's clock is updated.
+    /// Returns the time at which the ticket was passed, or `None` before that. If it was passed, updates the host's clock.
     pub fn passed(&self) -> Option<Instant> {
         let passed = *self.lock();
         if passed.is_some() {
@@ -71,7 +71,7 @@ impl Ticket {
 }
 
 enum Step {
-    /// Skipped once the context is broken.
+    /// An operation. It is skipped once the context is broken.
     Work(String, Box<dyn FnOnce() -> Answer + Send>),
     Pass(Arc<Ticket>),
     WaitFor(Arc<Ticket>),
@@ -90,7 +90,7 @@ struct Queue {
     started: bool,
     /// Whether the thread has no work.
     idle: bool,
-    /// The stream was destroyed: the thread ends when all work is done.
+    /// Whether the stream was destroyed: the thread then ends when all work is done.
     ended: bool,
     capture: Capture,
     /// Operations that come before the next operation.
@@ -166,8 +166,8 @@ impl Stream {
         Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     }
 
-    /// Orders the stream behind streams that it is implicitly synchronised with: the default stream is ordered with all blocking
-    /// streams of its context.
+    /// Orders the stream behind the streams with which it is implicitly synchronised: the default stream is ordered with all
+    /// blocking streams of its context.
     fn order_by_default(self: &Arc<Self>) {
         if !self.blocking {
             return;
@@ -189,7 +189,7 @@ impl Stream {
         }
     }
 
-    /// Enqueues an operation. `check` gets the operation and what comes before it, and may end the process.
+    /// Enqueues an operation. `check` gets the operation and the clock of what comes before it, and may end the process.
     pub fn enqueue(
         self: &Arc<Self>,
         what: impl Into<String>,
@@ -208,18 +208,18 @@ impl Stream {
         check(self, moment, &queue.clock);
         self.push(&mut queue, Step::Work(what.into(), Box::new(work)));
         drop(queue);
-        // Random delay: the caller may reach its next statement before or after the operation has begun.
+        // Delay at random, so that the caller's next statement may come before or after the operation begins.
         pause(self.number ^ 0xA5A5, moment.number);
         Ok(moment)
     }
 
-    /// A ticket that is passed when all operations up to now are done.
+    /// Returns a ticket that is passed when all operations enqueued so far are done.
     pub fn ticket(self: &Arc<Self>) -> Arc<Ticket> {
         let mut queue = self.lock();
         queue.clock.merge(&clocks::host());
         let ticket = Ticket::new(queue.clock.clone());
         if !queue.started {
-            // No operation was ever enqueued, or all are done.
+            // No operation was enqueued yet, or all are done.
             ticket.pass();
         } else {
             self.push(&mut queue, Step::Pass(ticket.clone()));
@@ -227,7 +227,7 @@ impl Stream {
         ticket
     }
 
-    /// A ticket for the operations before the last one: a mistake that tests must find.
+    /// Returns a ticket for the operations before the last one. This is a mistake that tests must find.
     pub fn early_ticket(self: &Arc<Self>) -> Arc<Ticket> {
         let mut queue = self.lock();
         let ticket = Ticket::new(queue.before_last.clone());
@@ -245,7 +245,7 @@ impl Stream {
         self.push(&mut queue, Step::WaitFor(ticket.clone()));
     }
 
-    /// Waits for all operations up to now.
+    /// Waits for all operations enqueued so far.
     pub fn synchronize(self: &Arc<Self>) -> Answer {
         self.check_capture()?;
         self.context.check()?;
@@ -254,7 +254,7 @@ impl Stream {
         self.context.check()
     }
 
-    /// Ends the thread when it has done all that was enqueued.
+    /// Ends the thread when it has done everything that was enqueued.
     pub fn end(self: &Arc<Self>) {
         let mut queue = self.lock();
         queue.ended = true;
@@ -317,7 +317,8 @@ impl Stream {
     }
 }
 
-/// Delays a thread by nothing, a yield or up to a third of a millisecond, by the seed and two numbers.
+/// Delays a thread: not at all, by a yield, or by up to a third of a millisecond. The delay depends on the seed and on two
+/// numbers.
 fn pause(stream: u64, number: u64) {
     let seed = settings().seed;
     if seed == 0 {
@@ -331,7 +332,7 @@ fn pause(stream: u64, number: u64) {
     }
 }
 
-/// The stream of a handle: null is the default stream of the current context.
+/// Returns the stream of a handle. Null stands for the default stream of the current context.
 pub fn of(handle: CUstream) -> Result<Arc<Stream>, CUresult> {
     if fault::change() == Change::Elsewhere {
         return Ok(context::current()?.default_stream());
@@ -421,25 +422,25 @@ functions! {
 
     fn cuStreamGetPriority(stream: CUstream, place: *mut c_int) {
         let stream = of(stream)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, stream.priority) }?;
     }
 
     fn cuStreamGetFlags(stream: CUstream, place: *mut c_uint) {
         let stream = of(stream)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, if stream.blocking { 0 } else { NON_BLOCKING }) }?;
     }
 
     fn cuStreamGetId(stream: CUstream, place: *mut c_ulonglong) {
         let stream = of(stream)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, stream.number) }?;
     }
 
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         context::current()?;
-        // SAFETY: as above; either may be null.
+        // SAFETY: the caller keeps the conditions that the driver documents. Each place may be null.
         unsafe {
             let _ = put(least, PRIORITIES.0);
             let _ = put(greatest, PRIORITIES.1);
@@ -450,7 +451,7 @@ functions! {
         let (stream, data) = (of(stream)?, data as usize);
         let function = function.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
         stream.enqueue("a function of the host", |_, _, _| (), move || {
-            // SAFETY: the caller passes a function that takes this argument, on any thread.
+            // SAFETY: the caller passes a function that takes this argument and may run on any thread.
             unsafe { function(data as *mut c_void) };
             Ok(())
         })?;
@@ -459,7 +460,7 @@ functions! {
     fn cuStreamIsCapturing(stream: CUstream, place: *mut u32) {
         let stream = of(stream)?;
         let capture = stream.lock().capture;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe {
             put(place, match capture {
                 Capture::None => 0,
@@ -481,13 +482,13 @@ functions! {
         queue.capture = Capture::Active;
     }
 
-    /// Captured graphs have no nodes, because no operation can be captured.
+    /// Returns a graph without nodes, because no operation can be captured.
     fn cuStreamEndCapture(stream: CUstream, place: *mut CUgraph) {
         let stream = of(stream)?;
         let mut queue = stream.lock();
         let capture = std::mem::replace(&mut queue.capture, Capture::None);
         drop(queue);
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe {
             match capture {
                 Capture::None => return Err(CUresult::CUDA_ERROR_ILLEGAL_STATE),
@@ -501,7 +502,7 @@ functions! {
     }
 
     fn cuGraphInstantiateWithFlags(place: *mut CUgraphExec, _graph: CUgraph, _flags: c_ulonglong) {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, new_handle() as CUgraphExec) }?;
     }
 
@@ -514,7 +515,7 @@ functions! {
     fn cuGraphDestroy(_graph: CUgraph) {}
 }
 
-/// A stream that is made when first used.
+/// A stream that is created when it is first used.
 #[derive(Default)]
 pub struct Lazy(OnceLock<Arc<Stream>>);
 

@@ -9,20 +9,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_ulonglong;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-/// Sizes and addresses are multiples of this, as on GPUs.
+/// Sizes and addresses are multiples of this number, as on GPUs.
 const GRANULARITY: u64 = 2 << 20;
 
-/// Poison is written to memory up to this size; beyond, to its start and its end.
+/// Memory up to this size is filled with poison. Larger memory gets poison only at its start and its end.
 const POISONED: u64 = 32 << 20;
 
-/// Memory that was created.
+/// Memory that `cuMemCreate` has created.
 struct Made {
     bytes: u64,
     device: i32,
     file: i32,
-    /// Number of its mappings.
+    /// Number of mappings of the memory.
     mapped: u32,
-    /// Released: the memory is freed with its last mapping.
+    /// Whether the memory was released. It is freed with its last mapping.
     released: bool,
 }
 
@@ -43,7 +43,7 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Start and size of the mapping of reserved addresses, or of the allocation, that contains an address.
+/// Returns the start and size of the mapping, or of the allocation, that contains an address.
 pub fn extent(address: u64) -> Option<(u64, u64)> {
     let region = memory::find(address)?;
     if region.kind != AllocationKind::Reserved {
@@ -54,7 +54,7 @@ pub fn extent(address: u64) -> Option<(u64, u64)> {
     (address < start + mapping.bytes).then_some((*start, mapping.bytes))
 }
 
-/// Ends the process unless all of a range of reserved addresses is mapped.
+/// Ends the process unless the whole range of reserved addresses is mapped.
 pub fn check_mapped(address: u64, bytes: u64, what: &str) {
     let mut at = address;
     while at < address + bytes {
@@ -69,7 +69,7 @@ fn is_granular(number: u64) -> Result<(), CUresult> {
     if number > 0 && number.is_multiple_of(GRANULARITY) { Ok(()) } else { Err(CUresult::CUDA_ERROR_INVALID_VALUE) }
 }
 
-/// The device that properties name, if they describe a kind that is simulated.
+/// Returns the device that `properties` name. Fails unless they describe a kind of memory that is simulated.
 unsafe fn device_of(properties: *const CUmemAllocationProp) -> Result<&'static device::Device, CUresult> {
     // SAFETY: the caller keeps the conditions that the driver documents.
     let properties = unsafe { properties.as_ref() }.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
@@ -82,7 +82,7 @@ unsafe fn device_of(properties: *const CUmemAllocationProp) -> Result<&'static d
 fn give_back(state: &mut State, handle: u64) {
     if state.made.get(&handle).is_some_and(|made| made.released && made.mapped == 0) {
         let made = state.made.remove(&handle).expect("it was just seen");
-        // SAFETY: the file is this memory's own, and mapped nowhere.
+        // SAFETY: the file belongs only to this memory, and is not mapped anywhere.
         unsafe { libc::close(made.file) };
         if let Ok(device) = device::get(made.device) {
             device.give_back(made.bytes);
@@ -108,7 +108,7 @@ functions! {
         let alignment = (alignment as u64).max(GRANULARITY);
         let part = context.device.ordinal as usize;
         let start = pages::reserve(part, bytes as u64, alignment).ok_or(CUresult::CUDA_ERROR_OUT_OF_MEMORY)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, start) }?;
         memory::insert(memory::foreign(start, bytes as u64, AllocationKind::Reserved, &context, "cuMemAddressReserve"));
     }
@@ -130,7 +130,7 @@ functions! {
         properties: *const CUmemAllocationProp,
         flags: c_ulonglong,
     ) {
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         let device = unsafe { device_of(properties) }?;
         is_granular(bytes as u64)?;
         if flags != 0 {
@@ -138,7 +138,7 @@ functions! {
         }
         let handle = super::handles::new_handle() as u64;
         device.take(bytes as u64)?;
-        // SAFETY: as above.
+        // SAFETY: the caller keeps the conditions that the driver documents.
         unsafe { put(place, handle) }?;
         let file = pages::memory_file(bytes as u64);
         let made = Made { bytes: bytes as u64, device: device.ordinal, file, mapped: 0, released: false };
@@ -174,7 +174,7 @@ functions! {
         if made.mapped == 0 {
             pages::protect(address, bytes, true);
             let part = bytes.min(POISONED / 2) as usize;
-            // SAFETY: the memory was just mapped, is not in use yet, and is at least as long.
+            // SAFETY: the memory was just mapped, is not in use yet, and has at least this many bytes.
             unsafe {
                 std::ptr::write_bytes(address as *mut u8, pages::POISON, part);
                 std::ptr::write_bytes((address + bytes - part as u64) as *mut u8, pages::POISON, part);
@@ -201,12 +201,12 @@ functions! {
         for number in 0..count {
             // SAFETY: the caller passes `count` elements.
             let flags = unsafe { (*access.add(number)).flags };
-            // CU_MEM_ACCESS_FLAGS_PROT_READWRITE.
+            // 3 is CU_MEM_ACCESS_FLAGS_PROT_READWRITE.
             pages::expose(address, bytes as u64, flags as u32 == 3);
         }
     }
 
-    /// Does not wait for work under way: operations that still use the memory are reported, or fault.
+    /// Does not wait for running work. Operations that still use the memory are reported, or fault.
     fn cuMemUnmap(address: CUdeviceptr, bytes: usize) {
         context::current()?;
         let mut state = state();

@@ -1,7 +1,7 @@
 //! The threads of a block: fibres that take turns on one thread of the operating system.
 //!
-//! A lane runs until it comes to a collective, a barrier or a pause. Lanes of a warp take turns in ascending order, and so do
-//! warps. With a seed, the next lane is a random one, and a lane also pauses at random atomic accesses.
+//! A lane runs until it reaches a collective, a barrier or a pause. Lanes of a warp take turns in ascending order, and so do
+//! warps. With a seed, the next lane is a random one, and lanes also pause at random atomic accesses.
 
 use super::switch::{STACK_BYTES, Stacks, first_place, switch};
 use super::{Failure, Status};
@@ -12,7 +12,7 @@ use warpset_random::Random;
 
 pub(super) const LANES: usize = 32;
 
-/// A thread of a block. The first fields are those of `Lane` in runtime/words.h.
+/// A thread of a block. The first fields mirror `Lane` in runtime/words.h.
 #[repr(C)]
 pub(super) struct Lane {
     thread: [u32; 3],
@@ -23,7 +23,7 @@ pub(super) struct Lane {
     place: *mut u8,
 }
 
-/// Fields of a block that kernels read: `Block` in runtime/words.h.
+/// Fields of a block that kernels read. Mirrors `Block` in runtime/words.h.
 #[repr(C)]
 pub(super) struct Seen {
     pub index: [u32; 3],
@@ -33,7 +33,7 @@ pub(super) struct Seen {
     pub shared: *mut u8,
 }
 
-/// A block that runs.
+/// A block that is running.
 #[repr(C)]
 pub(super) struct Block {
     seen: Seen,
@@ -41,16 +41,16 @@ pub(super) struct Block {
     warps: *mut Warp,
     threads: usize,
     warp_count: usize,
-    /// Lanes that have not ended.
+    /// Number of lanes that have not ended.
     alive: usize,
-    /// Threads at the barrier, how many of them voted, and the votes of the last completed barrier.
+    /// Number of threads at the barrier, how many of them voted, and the votes at the last completed barrier.
     arrived: usize,
     votes: u64,
     counted: u64,
-    /// Number of the lane that runs.
+    /// Number of the lane that is running.
     now: usize,
     random: Option<Random>,
-    /// Set when a block of the grid has failed.
+    /// Set when some block of the grid has failed.
     aborted: *const AtomicBool,
     failure: Option<Failure>,
     outside: *mut u8,
@@ -58,7 +58,7 @@ pub(super) struct Block {
     arguments: *const u8,
 }
 
-/// A group of 32 lanes. Masks have a bit a lane.
+/// A group of 32 lanes. Masks have one bit for each lane.
 pub(super) struct Warp {
     runnable: u32,
     /// Lanes that wait at a collective.
@@ -87,7 +87,7 @@ const NO_WARP: Warp = Warp {
     results: [0; LANES],
 };
 
-/// Collectives, by the numbers of `CollectiveKind` in runtime/words.h.
+/// Names of collectives, by the numbers of `CollectiveKind` in runtime/words.h.
 const NAMES: [&str; 14] = [
     "__syncwarp",
     "a ballot",
@@ -105,7 +105,7 @@ const NAMES: [&str; 14] = [
     "__match_all_sync",
 ];
 
-/// Functions that kernels call: `Runtime` in runtime/words.h.
+/// Functions that kernels call. Mirrors `Runtime` in runtime/words.h.
 #[repr(C)]
 pub(super) struct Runtime {
     collective: unsafe extern "C" fn(*mut Lane, u32, u32, u64, u32) -> u64,
@@ -118,14 +118,14 @@ pub(super) struct Runtime {
 
 pub(super) static RUNTIME: Runtime = Runtime { collective, barrier, pause, wait, fail, nanoseconds };
 
-/// Memory that the blocks of one thread of the operating system use one after the other.
+/// Memory that the blocks of one thread of the operating system use one after another.
 pub(super) struct Fibres {
     stacks: Stacks,
     lanes: Vec<Lane>,
     warps: Vec<Warp>,
 }
 
-/// One block to run.
+/// A block that is to run.
 pub(super) struct Task<'a> {
     pub seen: Seen,
     pub seed: Option<u64>,
@@ -143,7 +143,7 @@ impl Fibres {
         self.stacks.is_overflow(address)
     }
 
-    /// Runs a block to its end, or to a failure. `running` gets its address before its first lane runs.
+    /// Runs a block until it ends or fails. Calls `running` with its address before its first lane runs.
     pub(super) fn run(&mut self, task: Task<'_>, running: impl FnOnce(*const Block)) -> Result<(), Failure> {
         let size = task.seen.size;
         let threads = size.iter().product::<u32>() as usize;
@@ -181,8 +181,8 @@ impl Fibres {
         for (linear, lane) in self.lanes.iter_mut().enumerate() {
             let end = self.stacks.end(linear);
             let own = ptr::from_mut(lane);
-            // SAFETY: the address is the end of the stack, which has room; no code runs on it. Lanes begin at different lines of
-            // a page, so that their stacks do not meet in the same sets of a cache.
+            // SAFETY: the address is the end of the stack, which has enough space, and no code runs on the stack. Lanes begin at
+            // different lines of a page, so that their stacks do not use the same sets of a cache.
             unsafe {
                 end.cast::<*mut Lane>().sub(1).write(own);
                 lane.place = first_place(end.sub(64 + linear % 32 * 128), begin, own.cast());
@@ -190,7 +190,7 @@ impl Fibres {
         }
         (block.lanes, block.warps) = (self.lanes.as_mut_ptr(), self.warps.as_mut_ptr());
         running(this);
-        // SAFETY: the block, its lanes and its warps stay where they are until its fibres have come back here.
+        // SAFETY: the block, its lanes and its warps stay in place until its fibres have switched back to this function.
         unsafe {
             let first = (*this).choose_any().expect("a block has threads");
             (*this).now = first;
@@ -208,12 +208,12 @@ fn some_accesses(random: &mut Random) -> u32 {
 
 impl Block {
     fn warp(&mut self, linear: usize) -> &mut Warp {
-        // SAFETY: there is a warp for each 32 lanes, and no other reference to it: this thread is the only one, and no reference
-        // is kept while fibres change.
+        // SAFETY: there is a warp for each 32 lanes. No other reference to it exists: this thread is the only one, and no
+        // reference is kept while fibres switch.
         unsafe { &mut *self.warps.add(linear / LANES) }
     }
 
-    /// Chooses the next lane in turn: of the same warp while one of its lanes can go on.
+    /// Chooses the next lane in turn: a lane of the same warp as long as one of them can run.
     fn choose(&mut self, warp_first: bool) -> Option<usize> {
         if self.random.is_some() {
             return self.choose_any();
@@ -228,7 +228,7 @@ impl Block {
         if behind != 0 {
             return Some(own * LANES + behind.trailing_zeros() as usize);
         }
-        // The warps behind this one, and finally this one again.
+        // Try the warps after this one, and finally this one again.
         let warps = self.warp_count;
         (1..=warps).map(|step| (own + step) % warps).find_map(|warp| {
             let runnable = self.warp(warp * LANES).runnable;
@@ -236,7 +236,7 @@ impl Block {
         })
     }
 
-    /// Chooses a random lane, of the same warp more often than not; without a seed the first one.
+    /// Chooses a random lane, usually of the same warp. Without a seed, chooses the first lane.
     fn choose_any(&mut self) -> Option<usize> {
         let drawn = self.random.as_mut().map_or(0, Random::number);
         let own = self.now / LANES;
@@ -246,7 +246,7 @@ impl Block {
         loop {
             let runnable = self.warp(warp * LANES).runnable;
             if runnable != 0 {
-                // Takes the first runnable lane from a random place on.
+                // Take the first runnable lane from a random position on.
                 let from = (drawn >> 8) as u32 % LANES as u32;
                 let step = runnable.rotate_right(from).trailing_zeros();
                 return Some(warp * LANES + (from + step) as usize % LANES);
@@ -258,7 +258,7 @@ impl Block {
         }
     }
 
-    /// Description of the reason why no lane can go on.
+    /// Describes why no lane can continue.
     fn stuck(&mut self) -> String {
         let mut text = String::from("no thread can go on:");
         for warp in 0..self.warp_count {
@@ -296,11 +296,11 @@ impl Block {
     }
 
     fn threads_of(&self, linear: usize) -> [u32; 3] {
-        // SAFETY: a lane of this block; its thread number never changes.
+        // SAFETY: the lane belongs to this block. Its thread number never changes.
         unsafe { (*self.lanes.add(linear)).thread }
     }
 
-    /// Block and thread that run now, for messages.
+    /// Returns the block and the thread that are running, for messages.
     pub(super) fn whereabouts(&self) -> ([u32; 3], [u32; 3]) {
         (self.seen.index, self.threads_of(self.now))
     }
@@ -314,7 +314,7 @@ fn bits_where(is_there: impl Fn(usize) -> bool) -> u32 {
     (0..LANES).filter(|lane| is_there(*lane)).fold(0, |bits, lane| bits | 1 << lane)
 }
 
-/// Threads of a warp, as ranges of their numbers in the block.
+/// Formats threads of a warp as ranges of their numbers in the block.
 fn names(first: usize, lanes: u32) -> String {
     let mut text = String::new();
     let mut left = lanes;
@@ -331,16 +331,16 @@ fn names(first: usize, lanes: u32) -> String {
     text
 }
 
-/// Goes on with another lane.
+/// Continues with another lane.
 ///
 /// # Safety
 ///
-/// The lane `from` must be running, and `to` must be able to go on.
+/// The lane `from` must be running, and `to` must be able to continue.
 unsafe fn go_on(block: *mut Block, from: usize, to: usize) {
     if from == to {
         return;
     }
-    // SAFETY: lanes of a block that runs; `to` stands where it was left, or where it begins.
+    // SAFETY: the lanes belong to a block that is running. `to` continues where it was suspended, or at its beginning.
     unsafe {
         (*block).now = to;
         let lanes = (*block).lanes;
@@ -348,25 +348,25 @@ unsafe fn go_on(block: *mut Block, from: usize, to: usize) {
     }
 }
 
-/// Ends the block: its fibres are abandoned.
+/// Ends the block and abandons its fibres.
 ///
 /// # Safety
 ///
 /// A lane of the block must be running.
 unsafe fn leave(block: *mut Block) -> ! {
     let mut nowhere = ptr::null_mut();
-    // SAFETY: `outside` was written when the block began, and is used once: no code of the block runs afterwards.
+    // SAFETY: `outside` was written when the block began. It is used only once, because no code of the block runs afterwards.
     unsafe { switch(&raw mut nowhere, (*block).outside) };
     unreachable!("a block that was left does not go on")
 }
 
-/// Goes on with another lane; if none can go on, the block has failed.
+/// Continues with another lane. If no lane can continue, the block fails.
 ///
 /// # Safety
 ///
 /// The lane `linear` of the block must be running and waiting, or have ended.
 unsafe fn go_on_or_fail(block: *mut Block, linear: usize) {
-    // SAFETY: the block is alive as long as its lanes run.
+    // SAFETY: the block lives as long as its lanes run.
     unsafe {
         match (*block).choose(true) {
             Some(next) => go_on(block, linear, next),
@@ -382,7 +382,7 @@ unsafe fn go_on_or_fail(block: *mut Block, linear: usize) {
 /// Runs a lane from its beginning to its end.
 unsafe extern "C" fn begin(lane: *mut u8) -> ! {
     let lane = lane.cast::<Lane>();
-    // SAFETY: the lane and its block are alive until the block is left.
+    // SAFETY: the lane and its block live until the block is left.
     unsafe {
         let block = (*lane).block;
         ((*block).call)((*block).arguments);
@@ -399,9 +399,9 @@ unsafe extern "C" fn begin(lane: *mut u8) -> ! {
     unreachable!("a lane that has ended does not go on")
 }
 
-/// Waits until all lanes of a mask arrive, and returns this lane's result.
+/// Waits until all lanes of a mask have arrived. Returns this lane's result.
 unsafe extern "C" fn collective(lane: *mut Lane, kind: u32, mask: u32, value: u64, source: u32) -> u64 {
-    // SAFETY: a running lane of a live block.
+    // SAFETY: the lane is running, and its block is alive.
     unsafe {
         let (block, at, linear) = ((*lane).block, (*lane).number as usize, (*lane).linear as usize);
         let bit = 1 << at;
@@ -430,14 +430,14 @@ unsafe extern "C" fn collective(lane: *mut Lane, kind: u32, mask: u32, value: u6
 }
 
 impl Warp {
-    /// Whether all lanes of a mask wait at the same collective of these lanes.
+    /// Whether all lanes of a mask wait at the same collective with the same mask.
     fn agrees(&self, kind: u32, mask: u32) -> bool {
         let differ = |lane: usize| (self.kinds[lane] != kind) | (self.masks[lane] != mask);
         let others = (0..LANES).fold(0, |others, lane| others | u32::from(differ(lane)) << lane);
         others & mask == 0
     }
 
-    /// Computes the results of the lanes of a mask, which have all arrived.
+    /// Computes the results of the lanes of a mask. All of them must have arrived.
     fn complete(&mut self, kind: u32, mask: u32) -> Result<(), String> {
         let Self { values, sources, results, .. } = self;
         let lanes = || (0..LANES).filter(move |lane| mask >> lane & 1 == 1);
@@ -492,9 +492,9 @@ impl Warp {
     }
 }
 
-/// Waits until all threads of the block arrive, and returns the number of threads that passed a nonzero value.
+/// Waits until all threads of the block have arrived. Returns the number of threads that passed a nonzero value.
 unsafe extern "C" fn barrier(lane: *mut Lane, value: u32) -> u64 {
-    // SAFETY: a running lane of a live block.
+    // SAFETY: the lane is running, and its block is alive.
     unsafe {
         let (block, linear, bit) = ((*lane).block, (*lane).linear as usize, 1 << (*lane).number);
         (*block).arrived += 1;
@@ -516,14 +516,14 @@ unsafe extern "C" fn barrier(lane: *mut Lane, value: u32) -> u64 {
         } else {
             go_on_or_fail(block, linear);
         }
-        // At the next barrier this lane arrives, too, before the number changes.
+        // The number is still that of this barrier: it changes only at the next one, after this lane has arrived there, too.
         (*block).counted
     }
 }
 
-/// Lets another lane go first.
+/// Lets another lane run first.
 unsafe extern "C" fn pause(lane: *mut Lane) {
-    // SAFETY: a running lane of a live block.
+    // SAFETY: the lane is running, and its block is alive.
     unsafe {
         let (block, linear) = ((*lane).block, (*lane).linear as usize);
         (*lane).countdown = (*block).random.as_mut().map_or(0, some_accesses);
@@ -533,12 +533,12 @@ unsafe extern "C" fn pause(lane: *mut Lane) {
     }
 }
 
-/// Runs everything that this lane may wait for: another lane, and other blocks.
+/// Runs everything for which this lane may wait: another lane, and other blocks.
 unsafe extern "C" fn wait(lane: *mut Lane) {
-    // SAFETY: a running lane of a live block, whose grid is alive, too.
+    // SAFETY: the lane is running, and its block and grid are alive.
     unsafe {
         let block = (*lane).block;
-        // Relaxed: the failure that set the flag is read behind a lock.
+        // Relaxed: a lock protects the failure for which the flag was set.
         if (*(*block).aborted).load(Ordering::Relaxed) {
             leave(block);
         }
@@ -549,7 +549,7 @@ unsafe extern "C" fn wait(lane: *mut Lane) {
 
 /// Ends the block with a failure of this lane.
 unsafe fn fail_with(lane: *mut Lane, status: Status, text: String) -> ! {
-    // SAFETY: a running lane of a live block.
+    // SAFETY: the lane is running, and its block is alive.
     unsafe {
         let block = (*lane).block;
         (*block).failure = Some(Failure { status, text, thread: Some((*lane).thread) });
@@ -558,7 +558,7 @@ unsafe fn fail_with(lane: *mut Lane, status: Status, text: String) -> ! {
 }
 
 unsafe extern "C" fn fail(lane: *mut Lane, status: u32, what: *const c_char, file: *const c_char, line: u32) {
-    // SAFETY: the texts belong to the program and end in zero, and the lane is running.
+    // SAFETY: the texts belong to the program and end in zero. The lane is running.
     unsafe {
         let (what, file) = (CStr::from_ptr(what).to_string_lossy(), CStr::from_ptr(file).to_string_lossy());
         let status = match status {

@@ -1,4 +1,4 @@
-//! A launch: the blocks of a grid, shared out among threads of the operating system.
+//! A launch: the blocks of a grid, distributed over threads of the operating system.
 
 use super::block::{Block, Fibres, Seen, Task};
 use super::module::Function;
@@ -9,36 +9,36 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::{ptr, thread};
 use warpset_random::{Random, mix};
 
-/// Bytes of shared memory that a block may have: those of compute capability 9.0.
+/// Limit of a block's shared memory in bytes, as for compute capability 9.0.
 const MOST_SHARED_BYTES: u32 = 227 * 1024;
 
-/// Byte of memory that was not written.
+/// Content of memory that was not written.
 const POISON: u8 = 0xCD;
 
-/// Number of blocks that run at the same time unless the launch needs more.
+/// Number of blocks that run at the same time, unless the launch needs more.
 static PARALLEL: LazyLock<usize> = LazyLock::new(|| {
     let wanted = std::env::var("WARPSET_DEVICE_THREADS").ok().and_then(|text| text.parse().ok());
     wanted.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from)).max(2)
 });
 
-/// Called by a thread before it runs blocks of a grid (`true`) and afterwards (`false`).
+/// The function that threads call before they run blocks of a grid (with `true`) and afterwards (with `false`).
 static HOOK: OnceLock<fn(bool)> = OnceLock::new();
 
 /// Sets the function that every thread calls before it runs blocks of a grid (with `true`) and afterwards (with `false`). Only
-/// the first one is kept.
+/// the first call has an effect.
 pub fn on_worker(hook: fn(bool)) {
     let _ = HOOK.set(hook);
 }
 
-/// Position of a kernel that runs on a thread of the operating system.
+/// Position in a kernel that a thread of the operating system is running.
 #[derive(Clone, Debug)]
 pub struct Whereabouts {
     pub kernel: *const str,
     pub block: [u32; 3],
     pub thread: [u32; 3],
-    /// Whether the address is in the guard below a thread's stack, so that the stack has overflowed.
+    /// Whether the address is in the guard below a stack, so that the stack has overflowed.
     pub is_stack_overflow: bool,
-    /// Whether the address is beside the block's dynamic shared memory.
+    /// Whether the address is next to the block's dynamic shared memory.
     pub is_beside_shared_memory: bool,
 }
 
@@ -48,15 +48,15 @@ thread_local! {
     static PLACES: Cell<(*const Fibres, usize, usize)> = const { Cell::new((ptr::null(), 0, 0)) };
 }
 
-/// Position of the kernel thread that the calling thread of the operating system runs, and what is at `address`. For signal
-/// handlers: allocates nothing and takes no lock.
+/// Returns the position in the kernel that the calling thread of the operating system is running, and says what is at `address`.
+/// Signal handlers may call this function: it allocates nothing and takes no lock.
 pub fn whereabouts(address: usize) -> Option<Whereabouts> {
     let (function, block) = NOW.with(Cell::get);
     let (fibres, first, end) = PLACES.with(Cell::get);
     if block.is_null() {
         return None;
     }
-    // SAFETY: both are set while a block runs on this thread, and are valid that long.
+    // SAFETY: both pointers are set while a block runs on this thread, and are valid during that time.
     let (kernel, (block, thread), is_stack_overflow) =
         unsafe { (ptr::from_ref((*function).name.as_str()), (*block).whereabouts(), (*fibres).is_overflow(address)) };
     let is_beside_shared_memory = (first..end).contains(&address);
@@ -65,14 +65,14 @@ pub fn whereabouts(address: usize) -> Option<Whereabouts> {
 
 /// Memory that a thread of the operating system keeps for the blocks that it runs.
 struct Worker {
-    // Boxed because `PLACES` has its address.
+    // Boxed because `PLACES` holds the address of the value.
     fibres: Box<Fibres>,
     shared: Shared,
-    /// Stack of signal handlers: a fibre's stack may have no room for them.
+    /// Stack for signal handlers, because a fibre's stack may not have enough space for them.
     _signals: SignalStack,
 }
 
-/// Dynamic shared memory, between pages that may not be accessed.
+/// Dynamic shared memory, between pages that cannot be accessed.
 struct Shared {
     mapping: *mut u8,
     bytes: usize,
@@ -84,7 +84,7 @@ const SHARED_ROOM: usize = 256 * 1024;
 impl Shared {
     fn new() -> Self {
         let bytes = SHARED_ROOM + 2 * GUARD;
-        // SAFETY: a mapping at an address that the system chooses; then its middle is made accessible.
+        // SAFETY: the calls create a mapping at an address that the system chooses, and make its middle accessible.
         let mapping = unsafe {
             let mapping = libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             assert!(mapping != libc::MAP_FAILED, "no {bytes} bytes for shared memory: {}", std::io::Error::last_os_error());
@@ -96,7 +96,7 @@ impl Shared {
         Self { mapping, bytes }
     }
 
-    /// Shared memory of `bytes` bytes, poisoned. It ends at the guard, except for bytes that its alignment takes.
+    /// Returns `bytes` bytes of shared memory, filled with poison. They end at the guard, except for padding to the alignment.
     fn begin(&mut self, bytes: usize) -> *mut u8 {
         let taken = bytes.next_multiple_of(128);
         assert!(taken <= SHARED_ROOM, "{bytes} bytes of shared memory are refused earlier");
@@ -108,9 +108,9 @@ impl Shared {
         }
     }
 
-    /// Whether the memory behind the `bytes` bytes is still poison.
+    /// Whether the padding after the `bytes` bytes is still poison.
     fn is_intact(&self, first: *const u8, bytes: usize) -> bool {
-        // SAFETY: as in `begin`, which has written all of it.
+        // SAFETY: the range is inside the middle of the mapping, and `begin` has written all of it.
         unsafe { std::slice::from_raw_parts(first.add(bytes), bytes.next_multiple_of(128) - bytes) }
             .iter()
             .all(|byte| *byte == POISON)
@@ -119,17 +119,17 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length; no block runs.
+        // SAFETY: `new` has mapped this memory with this length, and no block is running.
         unsafe { libc::munmap(self.mapping.cast(), self.bytes) };
     }
 }
 
-/// A stack for handlers of signals, if this thread has none.
+/// A stack for signal handlers, if this thread has none yet.
 struct SignalStack(Option<Vec<u8>>);
 
 impl SignalStack {
     fn new() -> Self {
-        // SAFETY: all zeros are a valid value of this struct, and the system writes the stack that this thread has.
+        // SAFETY: all zeros are a valid value of this struct. The system writes the current stack of this thread to it.
         let mut now: libc::stack_t = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer is valid.
         unsafe { libc::sigaltstack(ptr::null(), &mut now) };
@@ -138,7 +138,7 @@ impl SignalStack {
         }
         let mut memory = vec![0u8; 64 * 1024];
         let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
-        // SAFETY: the memory stays until it is released below.
+        // SAFETY: the memory is kept until it is released below.
         unsafe { libc::sigaltstack(&stack, ptr::null_mut()) };
         Self(Some(memory))
     }
@@ -148,7 +148,7 @@ impl Drop for SignalStack {
     fn drop(&mut self) {
         if self.0.is_some() {
             let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-            // SAFETY: no handler runs on it: this code runs on the thread's own stack.
+            // SAFETY: no handler is running on this stack: this code runs on the thread's own stack.
             unsafe { libc::sigaltstack(&none, ptr::null_mut()) };
         }
     }
@@ -160,13 +160,13 @@ impl Worker {
     }
 }
 
-/// A grid that runs.
+/// A grid that is running.
 struct Grid<'a> {
     function: &'a Function,
     launch: &'a Launch<'a>,
     arguments: *const u8,
     blocks: u64,
-    /// The next number in the order in which blocks begin.
+    /// The next number in the order in which blocks start.
     next: AtomicU64,
     /// Block number `n` in that order is `(first + n * step) % blocks`.
     first: u64,
@@ -175,11 +175,11 @@ struct Grid<'a> {
     fault: Mutex<Option<Fault>>,
 }
 
-// SAFETY: the arguments are only read, and stay until the launch has ended.
+// SAFETY: the arguments are only read, and live until the launch has ended.
 unsafe impl Sync for Grid<'_> {}
 
 impl Function {
-    /// Returns an error for sizes that a launch must not have, and for arguments of another length.
+    /// Returns an error for sizes that a launch must not have, or if the arguments have another length.
     ///
     /// # Errors
     ///
@@ -212,18 +212,18 @@ impl Function {
     }
 }
 
-/// Runs a grid, and returns when all its blocks have ended.
+/// Runs a grid. Returns when all its blocks have ended.
 ///
 /// # Errors
 ///
-/// [`Function::check`] refuses the launch, or a block fails. Blocks that run at that moment are finished if they do not wait for
-/// others; no further block begins.
+/// [`Function::check`] refuses the launch, or a block fails. Blocks that are running at that moment are finished, unless they
+/// wait for others. No further block starts.
 pub fn run(function: &Function, launch: &Launch<'_>) -> Result<(), Fault> {
     function.check(launch)?;
     let blocks: u64 = launch.grid.iter().map(|size| u64::from(*size)).product();
     // Aligned for every type of parameter.
     let mut arguments = vec![0u128; launch.arguments.len().div_ceil(16).max(1)];
-    // SAFETY: copies all bytes of the arguments into a vector that is at least as long.
+    // SAFETY: all bytes of the arguments are copied into a vector that has at least this many bytes.
     unsafe { ptr::copy_nonoverlapping(launch.arguments.as_ptr(), arguments.as_mut_ptr().cast(), launch.arguments.len()) };
     let (first, step) = order(blocks, launch.seed);
     let grid = Grid {
@@ -242,7 +242,7 @@ pub fn run(function: &Function, launch: &Launch<'_>) -> Result<(), Fault> {
     grid.fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// The order in which blocks begin: ascending, or with a seed by steps of a random length.
+/// Returns the order in which blocks start: ascending or, with a seed, by steps of a random length.
 fn order(blocks: u64, seed: u64) -> (u64, u64) {
     if seed == 0 {
         return (0, 1);
@@ -268,7 +268,8 @@ impl Grid<'_> {
             let worker = worker.get_or_insert_with(Worker::new);
             let mapping = worker.shared.mapping as usize;
             PLACES.set((&raw const *worker.fibres, mapping, mapping + worker.shared.bytes));
-            // Relaxed: blocks must differ; the data that they read was ordered by the start of the launch.
+            // Relaxed: each block must only get a different number. The start of the launch has ordered the data that blocks
+            // read.
             while !self.aborted.load(Ordering::Relaxed) {
                 let turn = self.next.fetch_add(1, Ordering::Relaxed);
                 if turn >= self.blocks {
@@ -292,7 +293,8 @@ impl Grid<'_> {
         let shared = worker.shared.begin(bytes);
         let variables = self.function.library.thread_block();
         if !variables.is_null() {
-            // SAFETY: this thread's `__shared__` variables of the program; only the block that begins here uses them.
+            // SAFETY: the address is that of this thread's `__shared__` variables of the program. Only the block that starts here
+            // uses them.
             unsafe { variables.write_bytes(POISON, self.function.all_shared_bytes) };
         }
         let task = Task {
@@ -312,7 +314,7 @@ impl Grid<'_> {
         }
     }
 
-    /// Keeps the first failure.
+    /// Keeps the first failure of the grid.
     fn fail(&self, block: [u32; 3], failure: Failure) {
         let Failure { status, text, thread } = failure;
         let thread = thread.map_or_else(String::new, |thread| format!(", thread {thread:?}"));

@@ -1,7 +1,7 @@
-//! Execution of kernels on the CPU: loaded programs, and launches of their functions.
+//! Execution of kernels on the CPU: loads programs and launches their functions.
 //!
-//! A program is what `nvrtcGetCUBIN` or `nvrtcGetPTX` returns: a header, and a shared object of this machine. Blocks of a grid
-//! run in parallel, each on one thread of the operating system; the threads of a block are fibres (`block.rs`).
+//! A program is what `nvrtcGetCUBIN` or `nvrtcGetPTX` returns: a header and a shared object for this machine. Blocks of a grid
+//! run in parallel, each on one thread of the operating system. The threads of a block are fibres (`block.rs`).
 
 mod block;
 mod grid;
@@ -20,21 +20,21 @@ use std::fmt;
 /// Kind of a failed launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// A launch with sizes outside of the limits (`CUDA_ERROR_INVALID_VALUE`).
+    /// The launch has sizes outside the limits (`CUDA_ERROR_INVALID_VALUE`).
     InvalidValue,
-    /// A block of more threads than the launch bounds allow, or too much shared memory (`CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`).
+    /// A block has more threads than the launch bounds allow, or too much shared memory (`CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`).
     OutOfResources,
-    /// `__trap` (`CUDA_ERROR_LAUNCH_FAILED`).
+    /// The kernel called `__trap` (`CUDA_ERROR_LAUNCH_FAILED`).
     Trap,
-    /// A false `assert` (`CUDA_ERROR_ASSERT`).
+    /// An `assert` was false (`CUDA_ERROR_ASSERT`).
     Assertion,
-    /// An access that is not aligned to its size (`CUDA_ERROR_MISALIGNED_ADDRESS`).
+    /// An access was not aligned to its size (`CUDA_ERROR_MISALIGNED_ADDRESS`).
     Misaligned,
-    /// A collective whose lanes do not match, so that a GPU's result is undefined.
+    /// The lanes of a collective do not match, so that a GPU's result would be undefined.
     Collective,
-    /// Threads that wait for others that never arrive, so that a GPU hangs.
+    /// Threads wait for others that never arrive, so that a GPU would hang.
     Stuck,
-    /// A write behind the dynamic shared memory.
+    /// The kernel wrote behind the dynamic shared memory.
     SharedMemory,
 }
 
@@ -42,7 +42,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub status: Status,
-    /// Text with the kernel, the block, the thread and the reason.
+    /// Message with the kernel, the block, the thread and the reason.
     pub message: String,
 }
 
@@ -67,11 +67,11 @@ pub struct Launch<'a> {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub dynamic_shared_bytes: u32,
-    /// Whether blocks may wait for each other: all of them are then resident.
+    /// Whether blocks may wait for each other, so that all of them must be resident.
     pub cooperative: bool,
-    /// Packed as the function's `parameter_offsets` say.
+    /// The arguments, packed at the function's `parameter_offsets`.
     pub arguments: &'a [u8],
-    /// 0: lanes and blocks take turns in order. Otherwise the order is random.
+    /// Seed of the order of lanes and blocks. 0: they take turns in ascending order.
     pub seed: u64,
     pub device: i32,
     pub multiprocessors: u32,

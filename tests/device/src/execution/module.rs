@@ -10,20 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fmt, fs, io::Write, process, ptr, slice};
 
-/// Beginning of every image; the number is the version of the interface in runtime/words.h.
+/// First bytes of every image. The number is the version of the interface in runtime/words.h.
 pub const IMAGE_MAGIC: &[u8; 16] = b"warpset device 1";
 
-/// Wraps a shared object into an image: the magic, the total length, the object, and a zero as in PTX.
+/// Wraps a shared object into an image: the magic number, the total length, the object, and a zero, as PTX has.
 pub fn image_of(object: &[u8]) -> Vec<u8> {
     let length = (IMAGE_MAGIC.len() + 8 + object.len() + 1) as u64;
     [IMAGE_MAGIC, length.to_le_bytes().as_slice(), object, &[0]].concat()
 }
 
-/// Bytes of the image that begins at `address`; `None` if none does.
+/// Returns the bytes of the image that begins at `address`; `None` if there is no image.
 ///
 /// # Safety
 ///
-/// The 16 bytes at `address` must be readable. If they are [`IMAGE_MAGIC`], a whole image must follow, and stay for `'a`.
+/// The 16 bytes at `address` must be readable. If they are [`IMAGE_MAGIC`], a whole image must follow, and live for `'a`.
 pub unsafe fn image_bytes<'a>(address: *const u8) -> Option<&'a [u8]> {
     // SAFETY: the caller keeps the conditions of this function.
     unsafe {
@@ -38,9 +38,9 @@ pub unsafe fn image_bytes<'a>(address: *const u8) -> Option<&'a [u8]> {
 /// Reason why an image is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The bytes do not begin like an image, or are cut off.
+    /// The bytes do not begin like an image, or the image is cut off.
     NotAnImage,
-    /// The system's loader refuses it.
+    /// The system's loader refuses the shared object.
     Refused(String),
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// `Entry` in runtime/words.h.
+/// Mirrors `Entry` in runtime/words.h.
 #[repr(C)]
 struct Entry {
     function: *const c_void,
@@ -70,15 +70,15 @@ struct Entry {
 }
 
 impl Entry {
-    /// Name of the symbol, or the name in the source if there is no symbol.
+    /// Returns the name of the kernel's symbol, or the name in the source if there is no symbol.
     fn name(&self) -> String {
-        // SAFETY: a text of the program, which ends in zero.
+        // SAFETY: the text belongs to the program and ends in zero.
         let section = unsafe { CStr::from_ptr(self.section) }.to_string_lossy();
         symbol_at(self.function).unwrap_or_else(|| section.strip_prefix(".text.").unwrap_or(&section).to_owned())
     }
 }
 
-/// `Description` in runtime/words.h.
+/// Mirrors `Description` in runtime/words.h.
 #[repr(C)]
 struct Description {
     first: *const Entry,
@@ -86,19 +86,19 @@ struct Description {
     runtime: *mut *const Runtime,
 }
 
-/// A shared object, unloaded when it is dropped.
+/// A shared object. It is unloaded when this value is dropped.
 pub(super) struct Library(*mut c_void);
 
 // SAFETY: the handle may be used and closed by any thread.
 unsafe impl Send for Library {}
-// SAFETY: as above.
+// SAFETY: the handle may be used and closed by any thread.
 unsafe impl Sync for Library {}
 
 impl Library {
     fn open(object: &[u8]) -> Result<Self, LoadError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let refused = |error: std::io::Error| LoadError::Refused(error.to_string());
-        // Each object has a file of its own, because the loader recognises a file by its name or its number.
+        // Each object has its own file, because the loader recognises a file by its name or its number.
         // Relaxed: only the uniqueness of the number matters.
         let name = format!("warpset-device-{}-{}.so", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
@@ -107,10 +107,10 @@ impl Library {
         file.write_all(object).map_err(refused)?;
         drop(file);
         let name = CString::new(path.into_os_string().into_encoded_bytes()).map_err(|error| refused(error.into()))?;
-        // SAFETY: this process compiled the object; its initialisers only set its constants.
+        // SAFETY: this process has compiled the object, whose initialisers only set its constants.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            // SAFETY: the last error of this thread, a text that ends in zero.
+            // SAFETY: the text is the last error of this thread and ends in zero.
             let text = unsafe { CStr::from_ptr(libc::dlerror()) };
             return Err(LoadError::Refused(text.to_string_lossy().into_owned()));
         }
@@ -118,11 +118,11 @@ impl Library {
     }
 
     fn symbol(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: an open library, and a text that ends in zero.
+        // SAFETY: the library is open, and the text ends in zero.
         unsafe { libc::dlsym(self.0, name.as_ptr()) }
     }
 
-    /// The calling thread's static `__shared__` variables of this program, if it has any.
+    /// Returns the calling thread's static `__shared__` variables of this program, if it has any.
     pub(super) fn thread_block(&self) -> *mut u8 {
         const RTLD_DI_TLS_MODID: i32 = 9;
         #[repr(C)]
@@ -145,12 +145,12 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`, closed once; functions keep it alive.
+        // SAFETY: `open` has opened the library, and it is closed only here. Functions keep it alive.
         unsafe { libc::dlclose(self.0) };
     }
 }
 
-/// Temporary file, removed when dropped.
+/// Temporary file, which is removed when this value is dropped.
 struct Removed(PathBuf);
 
 impl Drop for Removed {
@@ -159,10 +159,10 @@ impl Drop for Removed {
     }
 }
 
-/// A program that is loaded.
+/// A loaded program.
 pub struct Module {
     functions: HashMap<String, Arc<Function>>,
-    /// Sizes of variables, by name.
+    /// By name, the size of each variable.
     variables: HashMap<String, usize>,
     library: Arc<Library>,
 }
@@ -170,21 +170,21 @@ pub struct Module {
 /// A kernel of a program.
 pub struct Function {
     pub name: String,
-    /// Its launch bound, or 1024.
+    /// Launch bound of the kernel, or 1024.
     pub max_threads_per_block: u32,
     /// Blocks per multiprocessor that the launch bounds request; 0 if they request none.
     pub min_blocks: u32,
-    /// Registers per thread that the launch bounds leave room for, at most 64. The host's compiler has no such number.
+    /// Registers per thread that the launch bounds allow, at most 64. The host's compiler gives no such number.
     pub registers: u32,
-    /// Bytes of the `__shared__` variables of this kernel and of the functions of its program.
+    /// Bytes of the `__shared__` variables in this kernel and in the functions of its program.
     pub static_shared_bytes: u32,
     pub local_bytes: u32,
     pub parameter_sizes: Vec<usize>,
     pub parameter_offsets: Vec<usize>,
-    /// Bytes of all parameters together.
+    /// Number of bytes of all parameters together.
     pub argument_bytes: usize,
     pub(super) call: unsafe extern "C" fn(*const u8),
-    /// Bytes of all `__shared__` variables of the program: they lie together.
+    /// Bytes of all `__shared__` variables of the program, which are contiguous.
     pub(super) all_shared_bytes: usize,
     pub(super) library: Arc<Library>,
 }
@@ -194,7 +194,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// The bytes are not an image, or the system's loader refuses it.
+    /// The bytes are not an image, or the system's loader refuses the image.
     pub fn load(image: &[u8]) -> Result<Self, LoadError> {
         let head = IMAGE_MAGIC.len() + 8;
         if image.len() <= head || !image.starts_with(IMAGE_MAGIC) {
@@ -210,8 +210,8 @@ impl Module {
             return Err(LoadError::NotAnImage);
         }
         let mut description = Description { first: ptr::null(), last: ptr::null(), runtime: ptr::null_mut() };
-        // SAFETY: the function of runtime/words.h, with its type. The kernels are an array that stays as long as the library; the
-        // functions that they call are set before any of them runs.
+        // SAFETY: runtime/words.h defines the function with this type. The kernels are an array that lives as long as the
+        // library. The functions that kernels call are set before any kernel runs.
         let entries = unsafe {
             std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Description)>(describe)(&mut description);
             description.runtime.write(&RUNTIME);
@@ -228,7 +228,7 @@ impl Module {
         Ok(Self { functions: functions.collect(), variables: symbols.variables, library })
     }
 
-    /// Finds a kernel by its name: as written if it is `extern "C"`, otherwise mangled.
+    /// Finds a kernel by its name: the name in the source if the kernel is `extern "C"`, otherwise the mangled name.
     pub fn function(&self, name: &CStr) -> Option<Arc<Function>> {
         self.functions.get(name.to_str().ok()?).cloned()
     }
@@ -238,7 +238,8 @@ impl Module {
         self.functions.values()
     }
 
-    /// Address and size of a variable. It is memory of the program, which stays as long as the module or one of its functions.
+    /// Returns the address and size of a variable. It is in memory of the program, which lives as long as the module or one of
+    /// its functions.
     pub fn global(&self, name: &CStr) -> Option<(*mut u8, usize)> {
         let bytes = *self.variables.get(name.to_str().ok()?)?;
         let address = self.library.symbol(name).cast::<u8>();
@@ -249,7 +250,7 @@ impl Module {
 /// Symbols of an object.
 struct Symbols {
     variables: HashMap<String, usize>,
-    /// Names and sizes of `__shared__` variables, and their total size.
+    /// Name and size of each `__shared__` variable, and the size of all of them together.
     shared: Vec<(String, u64)>,
     all_shared_bytes: usize,
 }
@@ -266,7 +267,7 @@ impl Symbols {
         Ok(Self { variables, shared, all_shared_bytes })
     }
 
-    /// Bytes of the `__shared__` variables that a kernel has, or that no kernel has.
+    /// Bytes of the `__shared__` variables that belong to this kernel or to no kernel.
     fn shared_bytes(&self, kernel: &str, kernels: &[String]) -> u64 {
         let belongs = |variable: &str, kernel: &str| {
             let mangled = kernel.strip_prefix("_Z");
@@ -281,7 +282,7 @@ impl Symbols {
 impl Function {
     fn new(entry: &Entry, name: &str, static_shared_bytes: u64, all_shared_bytes: usize, library: &Arc<Library>) -> Self {
         let count = entry.parameters as usize;
-        // SAFETY: arrays of the program, of the length that it states.
+        // SAFETY: the arrays belong to the program and have the length that it states.
         let (sizes, offsets) =
             unsafe { (slice::from_raw_parts(entry.sizes, count), slice::from_raw_parts(entry.offsets, count)) };
         let max_threads_per_block = if entry.threads == 0 { 1024 } else { entry.threads.min(1024) };
@@ -303,11 +304,11 @@ impl Function {
     }
 }
 
-/// The name of the symbol that begins at an address.
+/// Returns the name of the symbol that begins at an address.
 fn symbol_at(address: *const c_void) -> Option<String> {
     // SAFETY: all zeros are a valid value of this struct.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be passed; names stay as long as their library.
+    // SAFETY: any address may be passed. Names live as long as their library.
     unsafe {
         let found = libc::dladdr(address, &mut info) != 0 && info.dli_saddr.cast_const() == address && !info.dli_sname.is_null();
         found.then(|| CStr::from_ptr(info.dli_sname).to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Threads of the operating system that run blocks. They stay for the next grid.
+//! Threads of the operating system that run blocks. They are reused for the next grid.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
@@ -10,7 +10,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Threads without work.
 static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
-/// Counts down to the end of all work.
+/// Counts the work that has not ended yet, down to 0.
 struct Latch {
     left: Mutex<usize>,
     done: Condvar,
@@ -33,11 +33,11 @@ impl Latch {
     }
 }
 
-/// Calls `work` on this thread and on `helpers` others, and returns when all calls have ended.
+/// Calls `work` on this thread and on `helpers` others. Returns when all calls have ended.
 pub(super) fn run(helpers: usize, work: &(dyn Fn() + Sync)) {
     let latch = Arc::new(Latch { left: Mutex::new(helpers), done: Condvar::new() });
-    // SAFETY: only the lifetime changes. Each job counts down after its last use of the reference, and this function returns
-    // after the last one.
+    // SAFETY: only the lifetime changes. Each job counts down after its last use of the reference, and this function returns only
+    // after the last job has counted down.
     let shared: &'static (dyn Fn() + Sync) = unsafe { mem::transmute(work) };
     for _ in 0..helpers {
         let latch = latch.clone();

@@ -1,18 +1,18 @@
-//! Stacks of fibres, and the change from one to another.
+//! Stacks of fibres, and switching from one fibre to another.
 
 use std::arch::naked_asm;
 use std::ptr;
 
-/// Bytes of a stack, and its alignment: a fibre finds its lane by its stack pointer.
+/// Size of a stack in bytes. Stacks are aligned to this size, because a fibre finds its lane from its stack pointer.
 pub(crate) const STACK_BYTES: usize = 128 * 1024;
 
-/// Bytes of the guard below each stack, which must not be accessed.
+/// Size of the guard below each stack in bytes. It cannot be accessed.
 pub(super) const GUARD_BYTES: usize = 4096;
 
-/// Maximum number of threads of a block, and so of stacks.
+/// Maximum number of threads of a block, and therefore of stacks.
 pub(super) const MOST_STACKS: usize = 1024;
 
-/// Reserved memory of stacks. A stack becomes accessible when a block first needs it.
+/// Reserved memory for stacks. A stack becomes accessible when a block first needs it.
 pub(super) struct Stacks {
     mapping: *mut u8,
     first: *mut u8,
@@ -22,23 +22,23 @@ pub(super) struct Stacks {
 impl Stacks {
     pub(super) fn new() -> Self {
         let bytes = (MOST_STACKS + 1) * STACK_BYTES;
-        // SAFETY: a new mapping at an address that the system chooses.
+        // SAFETY: the call creates a mapping at an address that the system chooses.
         let mapping = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0)
         };
         assert!(mapping != libc::MAP_FAILED, "no {bytes} bytes of address space for stacks: {}", std::io::Error::last_os_error());
         let mapping = mapping.cast::<u8>();
-        // SAFETY: the offset is less than one stack, and the mapping has one more stack than is used.
+        // SAFETY: the offset is less than one stack, and the mapping has space for one stack more than is used.
         let first = unsafe { mapping.add(mapping.align_offset(STACK_BYTES)) };
         Self { mapping, first, ready: 0 }
     }
 
-    /// End of stack `number`, which is aligned to `STACK_BYTES`.
+    /// Returns the end of stack `number`, which is aligned to `STACK_BYTES`.
     pub(super) fn end(&mut self, number: usize) -> *mut u8 {
         assert!(number < MOST_STACKS, "{number} of {MOST_STACKS} stacks");
         while self.ready <= number {
-            // SAFETY: inside the mapping: `ready` is less than `MOST_STACKS`.
+            // SAFETY: the address is inside the mapping, because `ready` is less than `MOST_STACKS`.
             let result = unsafe {
                 let stack = self.first.add(self.ready * STACK_BYTES + GUARD_BYTES);
                 libc::mprotect(stack.cast(), STACK_BYTES - GUARD_BYTES, libc::PROT_READ | libc::PROT_WRITE)
@@ -46,7 +46,7 @@ impl Stacks {
             assert!(result == 0, "stack {}: {}", self.ready, std::io::Error::last_os_error());
             self.ready += 1;
         }
-        // SAFETY: as above.
+        // SAFETY: the address is inside the mapping, because `number` is less than `MOST_STACKS`.
         unsafe { self.first.add((number + 1) * STACK_BYTES) }
     }
 
@@ -59,7 +59,7 @@ impl Stacks {
 
 impl Drop for Stacks {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length, and no fibre runs on it.
+        // SAFETY: `new` has mapped this memory with this length, and no fibre runs on it.
         unsafe { libc::munmap(self.mapping.cast(), (MOST_STACKS + 1) * STACK_BYTES) };
     }
 }
@@ -68,11 +68,11 @@ impl Drop for Stacks {
 ///
 /// # Safety
 ///
-/// `to` must have been written by this function or made by [`first_place`], and must be used once.
+/// This function or [`first_place`] must have written `to`, which must be used only once.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
-    // The registers that a function must keep in the System V calling convention.
+    // Save the registers that a function must preserve in the System V calling convention.
     naked_asm!(
         "push rbp",
         "push rbx",
@@ -98,7 +98,8 @@ unsafe extern "C" fn enter() {
     naked_asm!("mov rdi, r12", "call r13", "ud2")
 }
 
-/// Place of a fibre that calls `begin(argument)`, which does not return, on the stack below `top`, which is aligned to 16 bytes.
+/// Returns the place of a new fibre that calls `begin(argument)`, which never returns. Its stack is below `top`, which must be
+/// aligned to 16 bytes.
 ///
 /// # Safety
 ///
@@ -106,7 +107,7 @@ unsafe extern "C" fn enter() {
 #[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
     let words = [0, 0, begin as usize, argument as usize, 0, 0, enter as *const () as usize];
-    // SAFETY: the caller has checked the room. After the return the stack is empty, and aligned as before a call.
+    // SAFETY: the caller has checked the space. After the return the stack is empty, and aligned as before a call.
     unsafe {
         let place = top.sub(size_of_val(&words)).cast::<[usize; 7]>();
         place.write(words);
@@ -118,7 +119,7 @@ pub(super) unsafe fn first_place(top: *mut u8, begin: unsafe extern "C" fn(*mut 
 ///
 /// # Safety
 ///
-/// `to` must have been written by this function or made by [`first_place`], and must be used once.
+/// This function or [`first_place`] must have written `to`, which must be used only once.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
@@ -158,7 +159,8 @@ unsafe extern "C" fn enter() {
     naked_asm!("mov x0, x19", "blr x20", "brk #1")
 }
 
-/// Place of a fibre that calls `begin(argument)`, which does not return, on the stack below `top`, which is aligned to 16 bytes.
+/// Returns the place of a new fibre that calls `begin(argument)`, which never returns. Its stack is below `top`, which must be
+/// aligned to 16 bytes.
 ///
 /// # Safety
 ///

@@ -7,14 +7,14 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A part that a rank sends to another, or receives from it.
+/// Data that a rank sends to a peer, or receives from it.
 pub struct Sent {
     pub peer: usize,
     pub address: u64,
     pub bytes: usize,
 }
 
-/// Whether a communicator was ended.
+/// Whether a communicator has been ended.
 #[derive(Default)]
 pub struct End {
     ended: Mutex<bool>,
@@ -39,7 +39,7 @@ impl End {
     }
 }
 
-/// One socket to send through and one to receive from, for each other rank.
+/// For each other rank, one socket to send through and one to receive from.
 pub struct Links {
     to: Vec<Option<UnixStream>>,
     from: Vec<Option<UnixStream>>,
@@ -50,7 +50,7 @@ fn address(name: &str, rank: usize) -> io::Result<SocketAddr> {
 }
 
 impl Links {
-    /// Connects to all other ranks; returns an error once the communicator is ended.
+    /// Connects to all other ranks. Returns an error once the communicator has been ended.
     pub fn connect(name: &str, rank: usize, ranks: usize, end: &End) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&address(name, rank)?)?;
         listener.set_nonblocking(true)?;
@@ -85,15 +85,15 @@ impl Links {
         Ok(links)
     }
 
-    /// Ends all sends and receives that are under way.
+    /// Ends all sends and receives that are running.
     pub fn close(&self) {
         for link in self.to.iter().chain(&self.from).flatten() {
-            // The connection may be closed already.
+            // Ignore an error, because the connection may be closed already.
             let _ = link.shutdown(std::net::Shutdown::Both);
         }
     }
 
-    /// Sends and receives at the same time; the parts for one peer keep their order.
+    /// Sends and receives at the same time. Parts for the same peer keep their order.
     pub fn exchange(&self, sends: &[Sent], receives: &[Sent]) -> io::Result<()> {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| sends.iter().try_for_each(|part| self.send(part)));

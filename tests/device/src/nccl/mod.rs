@@ -1,7 +1,7 @@
 //! NCCL between threads and processes of one host: sends and receives of bytes, in groups, over sockets of the system.
 //!
-//! A communicator is made in the background, as with a non-blocking configuration. After an error an exchange stays under way
-//! until the communicator is aborted, as in NCCL's kernels.
+//! A communicator is created in the background, as with a non-blocking configuration. After an error, an exchange does not end
+//! until the communicator is aborted, as with NCCL's kernels.
 
 mod link;
 
@@ -19,7 +19,7 @@ const INVALID_ARGUMENT: c_int = 4;
 const REMOTE_ERROR: c_int = 6;
 const IN_PROGRESS: c_int = 7;
 
-/// 2.28.3.
+/// Version 2.28.3.
 const VERSION: c_int = 22803;
 
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ struct Communicator {
 
 static COMMUNICATORS: LazyLock<Mutex<HashMap<usize, Arc<Communicator>>>> = LazyLock::new(Mutex::default);
 
-/// A send or a receive of a group.
+/// A send or a receive in a group.
 struct Part {
     communicator: Arc<Communicator>,
     peer: usize,
@@ -48,7 +48,7 @@ struct Part {
 }
 
 thread_local! {
-    /// Depth of the group that this thread is in, and its parts.
+    /// Depth of the group that this thread has begun, and the parts that were added to it.
     static GROUP: RefCell<(u32, Vec<Part>)> = const { RefCell::new((0, Vec::new())) };
 }
 
@@ -67,7 +67,7 @@ impl Communicator {
         self.state.store(REMOTE_ERROR, Ordering::Release);
     }
 
-    /// Executes the parts of a group; after an error waits until the communicator is aborted.
+    /// Executes the parts of a group. After an error, waits until the communicator is aborted.
     fn exchange(&self, sends: &[(usize, u64, usize)], receives: &[(usize, u64, usize)]) {
         let Some(links) = self.links.get() else { report::end("an exchange before the communicator was made") };
         let own = |parts: &[(usize, u64, usize)]| -> Vec<(u64, usize)> {
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn ncclCommInitRankConfig(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclCommGetAsyncError(comm: *mut c_void, result: *mut c_int) -> c_int {
-    // Acquire: after a success the links are visible.
+    // Acquire: after a success the links are visible to this thread.
     let state = get(comm).state.load(Ordering::Acquire);
     // SAFETY: the caller keeps the conditions of this function.
     unsafe { result.write(state) };
@@ -277,7 +277,7 @@ fn enqueue() -> c_int {
     let ranges: Vec<_> = parts.iter().map(|part| (part.address, part.bytes as u64, !part.is_send)).collect();
     match queue.enqueue("an exchange of NCCL", &ranges, move || communicator.exchange(&sends, &receives)) {
         true => SUCCESS,
-        // ncclUnhandledCudaError.
+        // 1 is ncclUnhandledCudaError.
         false => 1,
     }
 }

@@ -1,16 +1,16 @@
-//! Cache of compiled programs on disk: each in a file that is named by a digest of everything that it depends on.
+//! Cache of compiled programs on disk. Each program has a file, named by a digest of everything on which the program depends.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, io, process};
 
-/// Environment variable that names the folder; if it is empty, no program is kept.
+/// Environment variable that names the folder. If it is empty, no program is stored.
 pub(super) const VARIABLE: &str = "WARPSET_DEVICE_CACHE";
 
 pub(super) struct Cache(PathBuf);
 
 impl Cache {
-    /// The folder that the environment names, or one in this workspace's `target`.
+    /// Returns the folder that the environment names, or one in this workspace's `target`.
     pub(super) fn in_use() -> Option<Self> {
         match env::var_os(VARIABLE) {
             Some(folder) if folder.is_empty() => None,
@@ -27,7 +27,7 @@ impl Cache {
         fs::read(self.file(key)).ok()
     }
 
-    /// Stores a program. It is first written under another name, so that a killed process leaves no partial file.
+    /// Stores a program. Writes it under another name first, so that a killed process leaves no partial file.
     pub(super) fn put(&self, key: u128, object: &[u8]) -> io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(&self.0)?;
@@ -45,7 +45,7 @@ impl Cache {
     }
 }
 
-/// A digest of texts and their lengths (FNV-1a of 128 bits).
+/// Returns a digest of texts and their lengths (FNV-1a with 128 bits).
 pub(super) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
     let mut state = 0x6C62_272E_07BB_0142_62B8_2175_6295_C58D_u128;
     let mut add = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! NVRTC that compiles for the CPU: the functions of `libnvrtc.so`, by their names.
+//! An NVRTC that compiles for the CPU: the functions of `libnvrtc.so`, with the same names.
 
 mod cache;
 mod options;
@@ -35,7 +35,8 @@ pub enum Status {
     InternalError = 11,
 }
 
-/// Version that `nvrtcVersion` reports. No NVRTC has it, so that a kernel cache never mixes these images with those for a GPU.
+/// Version that `nvrtcVersion` reports. No real NVRTC has this version, so a kernel cache never mixes these images with images
+/// for a GPU.
 pub const VERSION: (c_int, c_int) = (13, 99);
 
 /// `nvrtcProgram`.
@@ -55,7 +56,7 @@ struct Compiled {
 
 type Handle = *mut _nvrtcProgram;
 
-/// Counts a call; returns the error with which a test wants it to fail (`driver::fault`).
+/// Counts a call. Returns the error with which a test wants the call to fail (`driver::fault`).
 fn refused(function: &'static str) -> Option<Status> {
     match fault::inject(function) {
         Ok(()) => None,
@@ -64,14 +65,14 @@ fn refused(function: &'static str) -> Option<Status> {
     }
 }
 
-/// Calls a function and prevents it from unwinding into the caller.
+/// Calls a function. A panic does not unwind into the caller.
 fn guarded(call: impl FnOnce() -> Status) -> Status {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(Status::InternalError)
 }
 
 /// # Safety
 ///
-/// As `nvrtcVersion` of NVIDIA's.
+/// As for NVIDIA's `nvrtcVersion`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> Status {
     if let Some(status) = refused("nvrtcVersion") {
@@ -80,14 +81,14 @@ pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> S
     if major.is_null() || minor.is_null() {
         return Status::InvalidInput;
     }
-    // SAFETY: not null, and valid as the caller promises.
+    // SAFETY: the pointers are not null, and the caller guarantees that they are valid.
     unsafe { (*major, *minor) = VERSION };
     Status::Success
 }
 
 /// # Safety
 ///
-/// As `nvrtcGetNumSupportedArchs` of NVIDIA's.
+/// As for NVIDIA's `nvrtcGetNumSupportedArchs`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Status {
     if let Some(status) = refused("nvrtcGetNumSupportedArchs") {
@@ -96,14 +97,14 @@ pub unsafe extern "C" fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Status 
     if count.is_null() {
         return Status::InvalidInput;
     }
-    // SAFETY: not null, and valid as the caller promises.
+    // SAFETY: the pointer is not null, and the caller guarantees that it is valid.
     unsafe { *count = ARCHITECTURES.len() as c_int };
     Status::Success
 }
 
 /// # Safety
 ///
-/// As `nvrtcGetSupportedArchs` of NVIDIA's.
+/// As for NVIDIA's `nvrtcGetSupportedArchs`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetSupportedArchs(architectures: *mut c_int) -> Status {
     if let Some(status) = refused("nvrtcGetSupportedArchs") {
@@ -112,7 +113,7 @@ pub unsafe extern "C" fn nvrtcGetSupportedArchs(architectures: *mut c_int) -> St
     if architectures.is_null() {
         return Status::InvalidInput;
     }
-    // SAFETY: the caller has room for the number that the function above returns.
+    // SAFETY: the caller's array has as many elements as the function above returns.
     let room = unsafe { slice::from_raw_parts_mut(architectures, ARCHITECTURES.len()) };
     room.copy_from_slice(&ARCHITECTURES.map(|number| number as c_int));
     Status::Success
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn nvrtcGetSupportedArchs(architectures: *mut c_int) -> St
 
 /// # Safety
 ///
-/// As `nvrtcCreateProgram` of NVIDIA's.
+/// As for NVIDIA's `nvrtcCreateProgram`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcCreateProgram(
     program: *mut Handle,
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
         return Status::InvalidInput;
     }
     guarded(|| {
-        // SAFETY: the caller promises texts that end in zero, and `header_count` of them in each array.
+        // SAFETY: the caller guarantees that the texts end in zero, and that each array has `header_count` of them.
         let made = unsafe {
             let bytes = |text: *const c_char| CStr::from_ptr(text).to_bytes().to_vec();
             let words = |text: *const c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
             Program { name, source: bytes(source), headers: (0..header_count as usize).map(header).collect() }
         };
         let made = Box::new(_nvrtcProgram { program: made, log: CString::default(), compiled: None, was_compiled: false });
-        // SAFETY: not null, and valid as the caller promises.
+        // SAFETY: the pointer is not null, and the caller guarantees that it is valid.
         unsafe { *program = Box::into_raw(made) };
         Status::Success
     })
@@ -155,13 +156,13 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
 
 /// # Safety
 ///
-/// As `nvrtcDestroyProgram` of NVIDIA's.
+/// As for NVIDIA's `nvrtcDestroyProgram`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Handle) -> Status {
     if let Some(status) = refused("nvrtcDestroyProgram") {
         return status;
     }
-    // SAFETY: the caller promises a handle of `nvrtcCreateProgram`, destroyed once.
+    // SAFETY: the caller guarantees a handle of `nvrtcCreateProgram` that is destroyed only once.
     unsafe {
         if program.is_null() || (*program).is_null() {
             return Status::InvalidProgram;
@@ -174,19 +175,19 @@ pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Handle) -> Status {
 
 /// # Safety
 ///
-/// As `nvrtcCompileProgram` of NVIDIA's.
+/// As for NVIDIA's `nvrtcCompileProgram`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcCompileProgram(program: Handle, count: c_int, options: *const *const c_char) -> Status {
     if let Some(status) = refused("nvrtcCompileProgram") {
         return status;
     }
-    // SAFETY: the caller promises a live handle, used by one thread at a time.
+    // SAFETY: the caller guarantees a live handle that only one thread uses at a time.
     let Some(program) = (unsafe { program.as_mut() }) else { return Status::InvalidProgram };
     if count < 0 || (count > 0 && options.is_null()) {
         return Status::InvalidInput;
     }
     guarded(|| {
-        // SAFETY: the caller promises `count` texts that end in zero.
+        // SAFETY: the caller guarantees `count` texts that end in zero.
         let text = |at: usize| unsafe { CStr::from_ptr(*options.add(at)) }.to_string_lossy().into_owned();
         let options: Vec<String> = (0..count as usize).map(text).collect();
         (program.compiled, program.was_compiled) = (None, true);
@@ -216,7 +217,7 @@ unsafe fn size_of_part(program: Handle, size: *mut usize, part: impl FnOnce(&_nv
     let Some(program) = (unsafe { program.as_ref() }) else { return Status::InvalidProgram };
     match part(program) {
         _ if size.is_null() => Status::InvalidInput,
-        // SAFETY: not null.
+        // SAFETY: the pointer is not null.
         Some(bytes) => unsafe {
             *size = bytes;
             Status::Success
@@ -235,7 +236,7 @@ unsafe fn copy_part(program: Handle, to: *mut c_char, part: impl FnOnce(&_nvrtcP
     let Some(program) = (unsafe { program.as_ref() }) else { return Status::InvalidProgram };
     match part(program) {
         _ if to.is_null() => Status::InvalidInput,
-        // SAFETY: the caller has asked for the size before.
+        // SAFETY: the caller has asked for the size before and provides that many bytes.
         Some(bytes) => unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
             Status::Success
@@ -244,12 +245,12 @@ unsafe fn copy_part(program: Handle, to: *mut c_char, part: impl FnOnce(&_nvrtcP
     }
 }
 
-/// PTX of the last compilation, which every successful one has.
+/// Returns the PTX of the last compilation. Every successful compilation has one.
 fn ptx(program: &_nvrtcProgram) -> Option<&[u8]> {
     program.compiled.as_ref().map(|compiled| compiled.image.as_slice())
 }
 
-/// CUBIN of the last compilation; for a virtual architecture it is empty.
+/// Returns the CUBIN of the last compilation. It is empty for a virtual architecture.
 fn cubin(program: &_nvrtcProgram) -> Option<&[u8]> {
     program.compiled.as_ref().map(|compiled| if compiled.is_real { compiled.image.as_slice() } else { &[] })
 }
@@ -262,7 +263,7 @@ macro_rules! part {
     ($size:ident, $get:ident, $part:expr) => {
         /// # Safety
         ///
-        /// As NVIDIA's function of this name.
+        /// As for NVIDIA's function with this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $size(program: Handle, size: *mut usize) -> Status {
             if let Some(status) = refused(stringify!($size)) {
@@ -275,7 +276,7 @@ macro_rules! part {
 
         /// # Safety
         ///
-        /// As NVIDIA's function of this name.
+        /// As for NVIDIA's function with this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(program: Handle, to: *mut c_char) -> Status {
             if let Some(status) = refused(stringify!($get)) {
@@ -291,16 +292,16 @@ macro_rules! part {
 part!(nvrtcGetProgramLogSize, nvrtcGetProgramLog, log);
 part!(nvrtcGetPTXSize, nvrtcGetPTX, ptx);
 part!(nvrtcGetCUBINSize, nvrtcGetCUBIN, cubin);
-// These outputs do not exist: `Options::read` refuses the options that ask for them.
+// These outputs do not exist: `Options::read` refuses the options that request them.
 part!(nvrtcGetLTOIRSize, nvrtcGetLTOIR, |_| None);
 part!(nvrtcGetOptiXIRSize, nvrtcGetOptiXIR, |_| None);
 
 /// # Safety
 ///
-/// As `nvrtcAddNameExpression` of NVIDIA's. Always refused: the names of templates' instances are not found here.
+/// As for NVIDIA's `nvrtcAddNameExpression`. The call always fails, because names of template instances are not supported here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcAddNameExpression(program: Handle, _: *const c_char) -> Status {
-    // SAFETY: the caller promises a live handle.
+    // SAFETY: the caller guarantees a live handle.
     match unsafe { program.as_ref() } {
         None => Status::InvalidProgram,
         Some(program) if program.was_compiled => Status::NoNameExpressionsAfterCompilation,
@@ -310,10 +311,10 @@ pub unsafe extern "C" fn nvrtcAddNameExpression(program: Handle, _: *const c_cha
 
 /// # Safety
 ///
-/// As `nvrtcGetLoweredName` of NVIDIA's. Always refused, because name expressions are.
+/// As for NVIDIA's `nvrtcGetLoweredName`. The call always fails, because name expressions are not supported.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcGetLoweredName(program: Handle, _: *const c_char, _: *mut *const c_char) -> Status {
-    // SAFETY: the caller promises a live handle.
+    // SAFETY: the caller guarantees a live handle.
     match unsafe { program.as_ref() } {
         None => Status::InvalidProgram,
         Some(program) if !program.was_compiled => Status::NoLoweredNamesBeforeCompilation,

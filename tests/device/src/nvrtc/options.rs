@@ -1,19 +1,19 @@
-//! Options of a compilation, by NVRTC's names.
+//! Options of a compilation, with NVRTC's names.
 
 /// Parsed options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    /// Compute capability times ten: 90 for 9.0.
+    /// Compute capability times ten: 90 means 9.0.
     pub capability: u32,
-    /// Whether the architecture is real (`sm_90`), so that a CUBIN is made.
+    /// Whether the architecture is real (`sm_90`), so that a CUBIN exists.
     pub is_real: bool,
     pub standard: String,
-    /// `-D`, `-U`, `-I` and `-include`, for the preprocessor.
+    /// The options `-D`, `-U`, `-I` and `-include`, for the preprocessor.
     pub preprocessor: Vec<String>,
     pub warnings: bool,
 }
 
-/// Supported architectures, virtual and real.
+/// Numbers of supported architectures, virtual and real.
 pub(super) const ARCHITECTURES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
 /// Options without a value that are accepted and have no effect.
@@ -53,7 +53,7 @@ const SETTINGS: [&str; 14] = [
 ];
 
 impl Options {
-    /// Reads options; the error is the text of NVRTC's log.
+    /// Reads options. The error is the text of NVRTC's log.
     pub(super) fn read(options: &[String]) -> Result<Self, String> {
         let mut read =
             Self { capability: 75, is_real: false, standard: "c++17".into(), preprocessor: Vec::new(), warnings: true };

@@ -13,11 +13,11 @@ use std::{env, fs, io, process};
 const WORDS: &str = include_str!("../../runtime/words.h");
 const PLATFORM: &str = include_str!("../../runtime/platform.cuh");
 
-/// Name of the header of the platform. Programs get [`PLATFORM`] under this name.
+/// Name of the header of the platform. Programs that include it get [`PLATFORM`].
 const PLATFORM_NAME: &str = "warpset/platform.cuh";
 
-/// Flags of the compiler. On two busy cores, all kernels of a bucket table of 8 words compile in 0.4 s with `-O0`, 0.7 s with
-/// `-O1` and 1.2 s with `-O2`, and a find-or-put of a million vectors takes 8.2 s, 2.5 s and 2.5 s.
+/// Flags of the compiler. With `-O0`, `-O1` and `-O2`, on two busy cores, compiling all kernels of a bucket table of 8 words
+/// takes 0.4 s, 0.7 s and 1.2 s, and a find-or-put of a million vectors takes 8.2 s, 2.5 s and 2.5 s.
 const FLAGS: [&str; 10] = [
     "-O1",
     "-w",
@@ -43,13 +43,13 @@ pub(super) struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Image(Vec<u8>),
-    /// Errors in the program.
+    /// The program has errors.
     Errors,
-    /// No compiler was found, or it does not work.
+    /// There is no compiler, or it does not work.
     Broken,
 }
 
-/// The compiler: `CXX`, or `c++`.
+/// Name of the compiler: the value of `CXX`, or `c++`.
 fn compiler() -> String {
     env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".into())
 }
@@ -62,7 +62,7 @@ fn command() -> Command {
     command
 }
 
-/// Version text of the compiler. A process asks for it once.
+/// Returns the compiler's version text. Each process asks the compiler only once.
 fn compiler_version() -> Result<&'static str, String> {
     static VERSION: OnceLock<Result<String, String>> = OnceLock::new();
     let ask = || match command().arg("--version").output() {
@@ -86,7 +86,7 @@ fn message_flags() -> [&'static str; 2] {
     }
 }
 
-/// Temporary folder, removed when dropped.
+/// Temporary folder, which is removed when this value is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -115,7 +115,7 @@ impl Drop for Scratch {
 }
 
 impl Program {
-    /// Compiles the program, or finds it in the cache. Returns the log, too.
+    /// Compiles the program, or finds it in the cache. Also returns the log.
     pub(super) fn compile(&self, options: &Options, cache: Option<&Cache>) -> (Outcome, String) {
         match self.try_compile(options, cache) {
             Ok(done) => done,
@@ -137,7 +137,8 @@ impl Program {
         };
         let flags = self.flags(options);
         let flag_texts = flags.iter().map(|flag| flag.as_bytes());
-        // The key uses the translation, not its source: a change of `translate` alone changes objects, too.
+        // The key depends on the translated program, not on its source, because a change of `translate` alone also changes
+        // objects.
         let key = digest([version.as_bytes(), translated.as_bytes()].into_iter().chain(flag_texts));
         if let Some(object) = cache.and_then(|cache| cache.get(key)) {
             return Ok((Outcome::Image(image_of(&object)), String::new()));
@@ -153,7 +154,7 @@ impl Program {
         }
         let object = fs::read(scratch.0.join("program.so")).map_err(|error| format!("what was compiled: {error}"))?;
         if let Some(cache) = cache {
-            // A cache that cannot be written is no error: the next process compiles again.
+            // A cache that cannot be written is not an error: the next process compiles again.
             let _ = cache.put(key, &object);
         }
         Ok((Outcome::Image(image_of(&object)), self.log(&output.stderr)))
@@ -167,13 +168,13 @@ impl Program {
         }
         flags.extend(message_flags().map(String::from));
         if !is_clang() {
-            // Modules must not share variables, and must be unloadable.
+            // Modules must not share variables, and it must be possible to unload them.
             flags.push("-fno-gnu-unique".into());
         }
         flags
     }
 
-    /// Runs the preprocessor with the program's own headers and those that its options name, and no others.
+    /// Runs the preprocessor. It finds only the program's own headers and the headers in folders that the options name.
     fn preprocess(&self, scratch: &Scratch, options: &Options) -> io::Result<Output> {
         scratch.write("words.h", WORDS.as_bytes())?;
         for (name, text) in &self.headers {
@@ -188,7 +189,7 @@ impl Program {
         command.arg(format!("-std={}", options.standard)).arg(format!("-DWARPSET_DEVICE_STACK_BYTES={STACK_BYTES}"));
         command.arg(format!("-D__CUDA_ARCH__={}", options.capability * 10));
         command.args(["-include", "words.h", "-I", "headers"]);
-        // The folder of the program's name, where NVRTC looks, too.
+        // Add the folder in the program's name, where NVRTC also looks for headers.
         let folder = Path::new(&self.name).parent().filter(|folder| !folder.as_os_str().is_empty());
         let here = env::current_dir().unwrap_or_default();
         command.arg("-iquote").arg(here.join(folder.unwrap_or(Path::new("."))));
@@ -199,7 +200,7 @@ impl Program {
         command.arg("source/program.cu").current_dir(&scratch.0).output()
     }
 
-    /// The compiler's messages in NVRTC's form.
+    /// Converts the compiler's messages to NVRTC's form.
     fn log(&self, messages: &[u8]) -> String {
         let text = String::from_utf8_lossy(messages);
         self.finished(text.lines().filter_map(message).collect())
@@ -216,11 +217,12 @@ impl Program {
     }
 }
 
-/// `file:line:column: error: text` as `file(line): error: text`; `None` for lines that say where something was included from.
+/// Converts `file:line:column: error: text` to `file(line): error: text`. `None` for lines that only say where a file was
+/// included.
 fn message(line: &str) -> Option<String> {
     for (kind, name) in [("fatal error", "catastrophic error"), ("error", "error"), ("warning", "warning"), ("note", "note")] {
         let Some((place, text)) = line.split_once(&format!(": {kind}: ")) else { continue };
-        // A compiler that does not know the column leaves it out.
+        // A compiler that does not know the column omits it.
         let (before, last) = place.rsplit_once(':')?;
         let last = last.parse::<u32>().ok()?;
         let (file, number) = match before.rsplit_once(':').map(|(file, number)| (file, number.parse::<u32>())) {

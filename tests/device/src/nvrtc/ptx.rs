@@ -1,8 +1,9 @@
-//! Translates inline PTX to C++: the few instructions that the kernels of this repository use. Any other is a compilation error.
+//! Translates inline PTX to C++: the few instructions that the kernels of this repository use. Any other instruction is a
+//! compilation error.
 
 use super::translation::{Token, joined};
 
-/// C++ for an `asm` statement, given by its parts: instructions, outputs, inputs, and clobbers.
+/// Returns C++ for an `asm` statement. `parts` are its instructions, outputs, inputs, and clobbers.
 pub(super) fn translate(parts: &[Vec<Token<'_>>]) -> Result<String, String> {
     let text: String = parts[0].iter().map(|token| token.text.trim_matches('"')).collect();
     let text = text.replace("\\n", " ").replace("\\t", " ").replace("%%", "%");
@@ -49,7 +50,7 @@ fn is_scalar(name: &str) -> bool {
     matches!(kind, "b32" | "u32" | "s32" | "b64" | "u64" | "s64") && !name.contains(".v2.") && !name.contains(".v4.")
 }
 
-/// The expressions of `"=r"(a), "l"(b)`.
+/// Returns the expressions in a list such as `"=r"(a), "l"(b)`.
 fn expressions(part: &[Token<'_>]) -> Vec<String> {
     let (mut found, mut depth) = (Vec::new(), 0);
     let mut words: Vec<Token<'_>> = Vec::new();

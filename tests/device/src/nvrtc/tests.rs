@@ -20,7 +20,7 @@ pub(crate) fn compile(name: &str, source: &str, defines: &[(&str, u32)]) -> Resu
     }
 }
 
-/// The log of a program that does not compile.
+/// Returns the log of a program that does not compile.
 fn log_of(name: &str, source: &str) -> String {
     compile(name, source, &TABLE).err().expect("an error")
 }
@@ -60,7 +60,7 @@ pub(crate) const TABLE: [(&str, u32); 11] = [
     ("WORKSPACE", 0),
 ];
 
-/// `TABLE` with some values changed.
+/// Returns `TABLE` with some values changed.
 pub(crate) fn table(changes: &[(&'static str, u32)]) -> Vec<(&'static str, u32)> {
     let mut all = HashMap::from(TABLE);
     all.extend(changes.iter().copied());
@@ -89,7 +89,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A kind of table: its name, its macros, and the kernels that not every table has.
+/// A kind of table: its name, its macros, and its kernels that not every table has.
 type TableCase = (&'static str, Vec<(&'static str, u32)>, &'static [&'static str]);
 
 /// A program: its name, its text, its macros, and its kernels.
@@ -149,7 +149,7 @@ fn programs_of_the_tests_and_examples_compile() {
         ("puzzle.cu", include_str!("../../../../examples/custom_kernel/puzzle.cu"), &two, &["expand"]),
     ];
     for (name, source, defines, kernels) in cases {
-        // The incremental kernels of the suite want a tree.
+        // The incremental kernels of the suite need a tree.
         let tree = table(&[("TREE", 1), ("SLOT_WORDS", 2)]);
         let defines = if name == "kernels.cu" { &tree } else { defines };
         let module = compile(name, source, defines).unwrap_or_else(|log| panic!("{name}: {log}"));
@@ -194,7 +194,7 @@ fn kernels_say_their_bounds_and_parameters() {
     assert_eq!(module.functions().count(), 4);
     assert!(module.function(c"declared").is_some() && module.function(c"unused").is_none());
     let (counter, bytes) = module.global(c"counter").unwrap();
-    // SAFETY: five words of the program.
+    // SAFETY: the address is that of five words of the program.
     assert_eq!((unsafe { *counter.cast::<[u32; 5]>() }, bytes), ([1, 2, 3, 4, 5], 20));
     assert_eq!(module.global(c"plain").unwrap().1, 28);
     assert!(module.global(c"bounded").is_none() && module.global(c"none").is_none());
@@ -214,7 +214,7 @@ fn errors_have_their_file_and_line() {
     );
     let log = log_of("own.cu", "#include <stdio.h>\n");
     assert!(log.contains("cannot open source file \"stdio.h\""), "{log}");
-    // Lines after replaced text keep the numbers of the source.
+    // Lines after replaced text keep their numbers in the source.
     let source = "extern \"C\" __global__ void\n__launch_bounds__(\n  32,\n  1)\nf(int n)\n{\n  extern __shared__\n    int a[];\n  asm volatile(\n    \"prefetch.global.L2 [%0];\"\n    ::\"l\"(a));\n  n = wrong;\n}\n";
     let log = log_of("own.cu", source);
     assert!(log.starts_with("own.cu(12): error: "), "{log}");
@@ -263,7 +263,7 @@ fn options_are_those_of_nvrtc() {
     assert!(read(&["--no-such-option"]).unwrap_err().contains("--no-such-option"));
 }
 
-/// A program is compiled once: the second time the result is from the cache.
+/// A program is compiled only once: the second result comes from the cache.
 #[test]
 fn programs_are_compiled_once() {
     let scratch = Scratch::new();
@@ -278,12 +278,12 @@ fn programs_are_compiled_once() {
     let files = scratch.files();
     assert_eq!(files.len(), 1);
     assert!(Module::load(&first).is_ok());
-    // The second compilation uses the file as it is.
+    // The second compilation uses the file without checking it.
     std::fs::write(&files[0], "what somebody wrote there").unwrap();
     let taken = get(&program(source), &[("VALUE", 1)]);
     assert!(taken.windows(13).any(|bytes| bytes == b"what somebody"));
     assert!(matches!(Module::load(&taken), Err(LoadError::Refused(_))));
-    // A different text, option or header makes a different program.
+    // A different text, option or header makes the program a different one.
     get(&program(source), &[("VALUE", 2)]);
     get(&program(&source.replace("*a", "a[1]")), &[("VALUE", 1)]);
     let mut changed = program(&format!("#include \"warpset/platform.cuh\"\n#include \"more.cuh\"\n{source}"));
@@ -293,12 +293,12 @@ fn programs_are_compiled_once() {
         changed.headers.pop();
     }
     assert_eq!(scratch.files().len(), 5);
-    // Errors are not kept.
+    // Failed compilations are not stored.
     let (outcome, _) = program("int a = b;").compile(&options(&[]), Some(&cache));
     assert_eq!((outcome, scratch.files().len()), (Outcome::Errors, 5));
 }
 
-/// Files are found beside the program's own, and in the folders of the options.
+/// The compiler finds files in the program's own folder, and in the folders that the options name.
 #[test]
 fn files_are_included() {
     let scratch = Scratch::new();
@@ -306,7 +306,7 @@ fn files_are_included() {
     let path = scratch.0.join("own.cu");
     let source = "#include \"mine.cuh\"\nextern \"C\" __device__ unsigned value;\nunsigned value = MINE;";
     let module = compile(path.to_str().unwrap(), source, &[]).unwrap();
-    // SAFETY: a word of the program.
+    // SAFETY: the address is that of a word of the program.
     assert_eq!(unsafe { *module.global(c"value").unwrap().0.cast::<u32>() }, 5);
     let program = Program { name: "own.cu".into(), source: source.into(), headers: Vec::new() };
     let folder = format!("-I{}", scratch.0.display());
@@ -320,20 +320,20 @@ fn images_that_are_none_are_refused() {
     assert!(matches!(Module::load(&image), Err(LoadError::Refused(_))));
     assert!(matches!(Module::load(&image[..30]), Err(LoadError::NotAnImage)));
     assert!(matches!(Module::load(b"// PTX"), Err(LoadError::NotAnImage)));
-    // SAFETY: whole images, and texts of 16 bytes.
+    // SAFETY: the addresses are those of whole images, and of texts with 16 bytes.
     unsafe {
         assert_eq!(crate::execution::image_bytes(image.as_ptr()), Some(image.as_slice()));
         assert_eq!(crate::execution::image_bytes(b"\x7fELF............".as_ptr()), None);
     }
 }
 
-/// Calls the functions as programs do.
+/// Calls the functions in the way that programs do.
 #[test]
 fn functions_answer_as_nvrtc_does() {
-    // SAFETY: a text that ends in zero, and stays.
+    // SAFETY: the text ends in zero, and is never freed.
     let text = |status: Status| unsafe { CStr::from_ptr(nvrtcGetErrorString(status as c_int)) }.to_str().unwrap();
     assert_eq!((text(Status::Success), text(Status::Compilation)), ("NVRTC_SUCCESS", "NVRTC_ERROR_COMPILATION"));
-    // SAFETY: valid memory, texts that end in zero, and programs that live.
+    // SAFETY: the memory is valid, the texts end in zero, and the programs are live.
     unsafe {
         let (mut major, mut minor, mut count) = (0, 0, 0);
         assert_eq!((nvrtcVersion(&mut major, &mut minor), (major, minor)), (Status::Success, VERSION));
@@ -366,7 +366,7 @@ fn functions_answer_as_nvrtc_does() {
         };
         assert_eq!(compile(program, &[c"--wrong"]), Status::InvalidOption);
         assert_eq!(log(program), "nvrtc: error: unrecognized option --wrong found\n");
-        // A real architecture gives both, a virtual one PTX only.
+        // A real architecture gives PTX and CUBIN, a virtual one only PTX.
         assert_eq!((compile(program, &[c"-arch=sm_90"]), log(program).as_str()), (Status::Success, ""));
         assert_eq!(nvrtcAddNameExpression(program, c"f".as_ptr()), Status::NoNameExpressionsAfterCompilation);
         assert_eq!(nvrtcGetCUBINSize(program, &mut bytes), Status::Success);

@@ -1,4 +1,4 @@
-//! Translates preprocessed CUDA C++ to C++: replaces the words that no macro can replace.
+//! Translates preprocessed CUDA C++ to C++: replaces words that no macro can replace.
 //!
 //! | CUDA | C++ |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `asm("...")` | what the instructions of PTX do (`ptx.rs`) |
 //! | `while (condition) {}` | `while (condition) { wait }`: other threads of the block go on meanwhile |
 //!
-//! Line breaks stay where they are, so that the compiler's messages have the lines of the source.
+//! Line breaks stay in place, so that the compiler's messages have the lines of the source.
 
 use super::ptx;
 
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Tokens as one line, with blanks where there are some between them.
+/// Joins tokens to one line, with a blank where the text has blanks between them.
 pub(super) fn joined(tokens: &[Token<'_>]) -> String {
     let mut line = String::new();
     let mut end = None;
@@ -86,7 +86,7 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-/// Digit separators, points and signs of exponents.
+/// Whether the byte continues a number: a digit separator, a point, or the sign of an exponent.
 fn is_of_number(bytes: &[u8], at: usize) -> bool {
     let behind_exponent = at > 0 && matches!(bytes[at - 1], b'e' | b'E' | b'p' | b'P');
     match bytes[at] {
@@ -110,7 +110,7 @@ fn end_of_raw(text: &str, quote: usize) -> usize {
     text[quote + open..].find(&closing).map_or(text.len(), |end| quote + open + end + closing.len())
 }
 
-/// A kernel whose body is open.
+/// A kernel whose body has not ended yet.
 struct Kernel {
     name: String,
     bounds: String,
@@ -128,9 +128,9 @@ pub(super) fn translate(text: &str) -> Result<String, String> {
 struct Translator<'a> {
     text: &'a str,
     tokens: Vec<Token<'a>>,
-    /// The next token.
+    /// Index of the next token.
     at: usize,
-    /// Bytes of the text that are in the output or have been replaced.
+    /// Number of bytes of the text that are in the output or have been replaced.
     copied: usize,
     output: String,
 }
@@ -201,7 +201,7 @@ impl<'a> Translator<'a> {
                         ));
                     }
                 }
-                // The end of a declaration without a body.
+                // The declaration ends without a body.
                 ";" if parentheses == 0 => {
                     (is_kernel, name) = (false, None);
                     bounds.clear();
@@ -224,7 +224,7 @@ impl<'a> Translator<'a> {
         self.copied = end;
     }
 
-    /// Replaces tokens; the line breaks between them stay. Goes on behind them, unless it is one token.
+    /// Replaces tokens, but keeps the line breaks between them. Continues after them, unless only one token is replaced.
     fn replace(&mut self, first: usize, end: usize, text: &str) {
         self.copy_to(self.tokens[first].start);
         let last = self.tokens[end - 1].end();
@@ -237,7 +237,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// The bracket that closes the one at `open`.
+    /// Returns the index of the bracket that closes the one at `open`.
     fn closing(&self, open: usize) -> Result<usize, String> {
         let mut depth = 0;
         for (at, token) in self.tokens.iter().enumerate().skip(open) {
@@ -252,7 +252,7 @@ impl<'a> Translator<'a> {
         Err(self.error(open.saturating_sub(1), "expected brackets that close"))
     }
 
-    /// A message of NVRTC's form about a token.
+    /// Returns a message about a token, in NVRTC's form.
     fn error(&self, at: usize, what: &str) -> String {
         let place = self.tokens.get(at).map_or(self.text.len(), |token| token.start);
         let (mut file, mut line) = ("", 0usize);
@@ -266,7 +266,7 @@ impl<'a> Translator<'a> {
         format!("{file}({line}): error: {what}\n")
     }
 
-    /// Translates `__shared__`: a variable of the thread that runs the block or, with `extern`, the dynamic shared memory.
+    /// Translates `__shared__`: to a variable of the thread that runs the block or, with `extern`, to the dynamic shared memory.
     fn shared(&mut self, is_outside: bool) -> Result<(), String> {
         let at = self.at;
         let is_extern = (at.saturating_sub(3)..at).rev().take_while(|before| !";{}".contains(self.tokens[*before].text));
@@ -307,7 +307,7 @@ impl<'a> Translator<'a> {
             open += 1;
         }
         let end = self.closing(open)?;
-        // The parts between colons: instructions, outputs, inputs, clobbers.
+        // Split at colons into instructions, outputs, inputs, and clobbers.
         let mut parts = vec![Vec::new()];
         let mut depth = 0;
         for token in &self.tokens[open + 1..end] {

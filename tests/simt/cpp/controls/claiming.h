@@ -5,7 +5,7 @@
 
 namespace controls {
 
-// Chained claiming, with the functions of core/claim.cuh: the control of the controls.
+// Chained claiming with the functions of core/claim.cuh. This is the positive control.
 struct Chained : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
     {
@@ -21,8 +21,8 @@ struct Chained : FindsForwards {
 
 // GPUexplore 1.0 (Wijs and Bosnacki 2014, Algorithm 2, for vectors of more than one word; thesis of Bergsma 2019, 5.1.2).
 //
-// The flaw: only the first word is claimed, the rest is stored. A lane that loses the claim, or finds the rest not yet stored,
-// assumes that the slot holds another vector and goes on, even if the slot is being filled with its own vector.
+// The flaw: only the first word is claimed, and the rest is stored. A lane that loses the claim, or finds that the rest is not
+// stored yet, assumes that the slot holds another vector and goes on. But the slot may be about to receive the lane's own vector.
 struct GpuExplore1 : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group&)
     {
@@ -39,8 +39,9 @@ struct GpuExplore1 : FindsForwards {
 
 // GPUexplore 2.0 (thesis of Bergsma 2019, 3.1.2 and 5.1.1): one lane per word; all lanes compare and swap at once.
 //
-// The flaw: the algorithm assumes that the hardware does the compare-and-swaps of a half-warp as one. The hardware does not, so
-// each of two groups may win some words: if their vectors are equal, both go on; if not, the slot holds a mixture.
+// The flaw: the algorithm assumes that the hardware does all compare-and-swaps of a half-warp as one operation. The hardware does
+// not, so each of two groups may win some words. If their vectors are equal, both groups go on; otherwise the slot holds a
+// mixture.
 struct GpuExplore2 : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
     {
@@ -55,13 +56,13 @@ struct GpuExplore2 : FindsForwards {
     }
 };
 
-// The table without replication of Bergsma's thesis (2019, 5.1.3), here with one lane per vector. The first word is claimed by a
-// mark, which has its highest bit set and contains the vector's hash. When the other words are stored, the vector's first word
-// replaces the mark. A lane that meets a mark with the hash of its own vector waits.
+// The table without replication of Bergsma's thesis (2019, 5.1.3), here with one lane per vector. The first word is claimed with
+// a mark, whose highest bit is set and which contains the vector's hash. When the other words are stored, the vector's first word
+// replaces the mark. A lane that finds a mark with the hash of its own vector waits.
 //
-// The flaw: the lane waits. If the lanes of a warp go in lock-step, the waiting lane may keep the lane that it waits for from
-// going on. Also, the thesis' volatile accesses order nothing: with `publish` and `observe` relaxed, the first word may be seen
-// before the others.
+// The flaw: the lane waits. If the lanes of a warp run in lock-step, the waiting lane may prevent the lane that it waits for from
+// going on. Also, the volatile accesses of the thesis order nothing: if `publish` and `observe` are relaxed, a lane may read the
+// first word before it can read the others.
 template <Order publish, Order observe>
 struct ThesisSpinlock : FindsForwards {
     static constexpr u64 in_progress = 1ull << 63;
@@ -91,12 +92,12 @@ struct ThesisSpinlock : FindsForwards {
     }
 };
 
-// Chained claiming that loads a chunk again after its compare-and-swap was lost, instead of using the value that the
-// compare-and-swap returned. `together`: not the lane that lost loads again, but another lane of its group, as in a warp that
-// reads a bucket again after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
+// Chained claiming that loads a chunk again after a lost compare-and-swap, instead of using the value that the compare-and-swap
+// returned. If `together` is set, not the lane that lost loads again but another lane of its group, as in a warp that reads a
+// bucket again after its leader's attempt (Wijs and Osama 2024, Algorithm 5).
 //
-// The flaw: the load may see an older value than the compare-and-swap did, even EMPTY, so that a slot that is being filled with
-// the same vector appears to hold another vector.
+// The flaw: the load may return an older value than the compare-and-swap did, even EMPTY. So a slot that is receiving the same
+// vector appears to hold another vector.
 template <Order order, bool together>
 struct LooksAgain : FindsForwards {
     static Claim claim(const Script& script, u32 slot, const u64* vector, const Group& group)
@@ -119,12 +120,12 @@ struct LooksAgain : FindsForwards {
     }
 };
 
-// Chained claiming from the last chunk to the first, by every second lane or by all lanes; a find reads the chunks in that order,
-// too, or in the usual order.
+// Chained claiming from the last chunk to the first, either by every second lane or by all lanes. A find reads the chunks either
+// in that order, too, or in the usual order.
 //
-// The flaw, if lanes differ: each lane has decided a chunk that the other has not compared. The flaw, if all lanes put backwards
-// and find forwards: a slot that another vector has begun from its end appears to be one that no equal vector can have left. (If
-// all lanes always go backwards, nothing is wrong: any order is right if it is the same for all.)
+// The flaw if lanes use different orders: each lane has decided a chunk that the other lane has not compared. The flaw if all
+// lanes put backwards and find forwards: a slot that another vector has begun to fill from its end looks as if no equal vector
+// could be stored after it. (If all lanes always go backwards, nothing is wrong: any order is right if all lanes use it.)
 template <bool all, bool finds>
 struct OutOfOrder {
     static constexpr bool finds_backwards = finds;
@@ -142,7 +143,7 @@ struct OutOfOrder {
     }
 };
 
-// Chained claiming that stores the last chunk where it finds it EMPTY.
+// Chained claiming that stores the last chunk if it reads the chunk as EMPTY.
 //
 // The flaw: each of several lanes that find the chunk EMPTY believes that it has decided the chunk.
 struct LastStored : FindsForwards {
@@ -160,9 +161,10 @@ struct LastStored : FindsForwards {
 };
 
 // Cuckoo hashing (as in Wijs and Osama 2024, Algorithms 4 and 5) of keys of one word, with buckets of one slot. The two lowest
-// bytes of a key are the numbers of its two slots. The key goes to the second slot if the first is taken, and evicts if both are.
+// bytes of a key are the numbers of its two slots. A key goes to its second slot if the first is taken, and evicts another key if
+// both are taken.
 //
-// The flaw, if other lanes search at the same time: between its eviction and its arrival at its other slot a key is in no slot.
+// The flaw if other lanes search at the same time: an evicted key is in no slot until it arrives at its other slot.
 struct Cuckoo {
     static constexpr u32 most_evictions = 8;
 

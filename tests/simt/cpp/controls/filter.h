@@ -1,5 +1,5 @@
-// The rule by which lookups of a bucket table on a CPU use its filter (src/backend/cpu/filter.rs), and versions of it that are
-// wrong. That file is in Rust, so this is a model of its accesses, with the orders that it has.
+// The rule by which lookups of a bucket table on a CPU use its filter (src/backend/cpu/filter.rs), and wrong versions of the
+// rule. filter.rs is in Rust, so this is a model of its accesses, with the same memory orders.
 #pragma once
 
 #include "frame.h"
@@ -26,7 +26,8 @@ inline u64 fetch_add(u64* address, u64 value, Order order, Site site = Site::her
     return warpset::simt::get<u64>(request.value);
 }
 
-// Lane 0 puts a vector. Lane 1 may see it in its slot. When either has ended, lane 2 looks the vector up, and must find it.
+// Lane 0 puts a vector. Lane 1 may read it from its slot. After either lane has ended, lane 2 looks the vector up and must find
+// it.
 template <FilterFlaw flaw>
 void looks_up_by_filter(const Script& script)
 {

@@ -1,6 +1,6 @@
-// Common parts of the negative controls: a table of few slots in a row, and lanes that do scripts of operations on it.
+// Common parts of the negative controls: a table with few slots in a row, and lanes that do scripts of operations on it.
 //
-// All searches begin at slot 0 and go through the slots in order, as with the worst possible hash.
+// All searches begin at slot 0 and visit the slots in order, as with the worst possible hash.
 #pragma once
 
 #include "harness.h"
@@ -71,7 +71,8 @@ struct FindsForwards {
     static constexpr bool finds_backwards = false;
 };
 
-// Open addressing with a claiming policy: `Claim Policy::claim(script, slot, vector, group)`, and the order of chunks to find in.
+// Open addressing with a claiming policy, which has `Claim Policy::claim(script, slot, vector, group)` and the order in which a
+// find reads chunks.
 template <class Policy>
 struct Probing {
     static Found find_or_put(const Script& script, const u64* vector, const Group& group)
@@ -98,7 +99,7 @@ struct Probing {
     }
 };
 
-// Each lane, or group of lanes, does its operations one after another.
+// Runs the operations of each lane, or group of lanes, one after another.
 template <class Table>
 void run(const void* argument)
 {

@@ -1,4 +1,4 @@
-// Indexed tables in which one part of the publication of rows is known to be wrong, and a correct one. The other parts are the
+// Indexed tables in which one part of the publication of rows is wrong on purpose, and a correct one. The other parts are the
 // real headers.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class Flaw {
     ReadWithoutAcquire,   // the slot is seen by a relaxed load
     LostWithoutAcquire,   // the claim that is lost does not acquire
     NextWithoutComparing, // a lane that loses a claim goes on to the next slot, even if its own vector has won
-    // All accesses of slots are relaxed, and fences order them, as by a warp:
+    // In the following, all accesses of slots are relaxed, and fences order them, as with a warp:
     Fenced,               // nothing is wrong
     FencedBeforeWriting,  // the fence before the claim comes before the row is written
     FencedAfterClaiming,  // the fence comes after the claim

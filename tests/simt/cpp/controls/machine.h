@@ -1,7 +1,7 @@
-// Kernels that break a rule of the machine, not of a table; beside each is a kernel that keeps the rule. A kernel that reads a
+// Kernels that break a rule of the machine, not of a table. For each there is a kernel that keeps the rule. A kernel that reads a
 // wrong value reports it in `misread` of the lane's operation. Cells are zero at the start.
 //
-// Plain accesses are volatile so that the compiler does not remove them; the machine treats them as plain.
+// Plain accesses are volatile so that the compiler does not remove them. The machine treats them as plain.
 #pragma once
 
 #include "controls/frame.h"
@@ -20,7 +20,8 @@ inline void fence(Order order, Site site = Site::here())
     warpset::simt::warpset_simt_request(&request);
 }
 
-// Each lane reads what its neighbour wrote to the scratch memory of the warp; a vote between orders nothing.
+// Each lane reads what its neighbour has written to the scratch memory of the warp. Unless `syncs` is set, only a vote comes
+// between the write and the read, and a vote orders nothing.
 template <bool syncs>
 void exchange_in_scratch(const Script& script)
 {
@@ -34,7 +35,7 @@ void exchange_in_scratch(const Script& script)
     script.operations[Grid::thread()].misread = scratch[neighbour] != neighbour;
 }
 
-// One lane writes a cell by a plain store, the others read the cell atomically.
+// One lane writes a cell by a plain store, and the others read the cell atomically.
 inline void plain_store_atomic_load(const Script& script)
 {
     if (Grid::thread() == 0)
@@ -43,7 +44,7 @@ inline void plain_store_atomic_load(const Script& script)
         load_relaxed(script.cells);
 }
 
-// Half of the warp votes at one site, the other half at another; both votes are of the whole warp.
+// Half of the warp votes at one site, the other half at another. Each vote requires the whole warp.
 inline void two_votes(const Script&)
 {
     if (Warp::lane() < 16)
@@ -52,7 +53,7 @@ inline void two_votes(const Script&)
         Warp::ballot(false);
 }
 
-// All lanes vote at the same site; only the value that they vote depends on the lane.
+// All lanes vote at the same site. Only the value of the vote depends on the lane.
 inline void one_vote(const Script& script)
 {
     script.operations[Grid::thread()].misread = Warp::ballot(Warp::lane() < 16) != 0xFFFF;
@@ -65,7 +66,7 @@ inline void leaves_before_the_vote(const Script&)
     Warp::ballot(true);
 }
 
-// A vote of 32 lanes in a block that has fewer.
+// A vote requires 32 lanes, but the block has fewer.
 inline void vote_of_a_whole_warp(const Script&) { Warp::ballot(true); }
 
 // The first warp waits at a barrier of the block. The second warp reaches that barrier only after a vote, which one of its lanes
@@ -96,7 +97,7 @@ inline void barrier_between(const Script& script)
 
 enum class Reach { PlainLoad, PlainStore, AtomicLoad, CompareAndSwap, Last };
 
-// Accesses to the cell behind the last one; or to the last one.
+// Accesses the cell behind the last one or, as a control, the last one.
 template <Reach reach>
 void one_past_the_end(const Script& script)
 {
@@ -110,7 +111,7 @@ void one_past_the_end(const Script& script)
 
 enum class Wide { Load, CompareAndSwap, Row, Input };
 
-// An access of 16 bytes at an address that is a multiple of 8 only, or of 16.
+// Accesses 16 bytes at an address that is a multiple of 16 or only of 8.
 template <Wide wide, u32 offset>
 void sixteen_bytes(const Script& script)
 {
@@ -126,7 +127,7 @@ void sixteen_bytes(const Script& script)
 
 enum class Publication { Relaxed, Orders, Fences };
 
-// A lane writes a node of two words and then publishes its index; a lane that sees the index reads the node.
+// A lane writes a node of two words and then publishes its index. A lane that reads the index reads the node.
 template <Publication publication, bool plain>
 void publishes_a_node(const Script& script)
 {

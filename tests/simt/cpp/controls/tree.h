@@ -1,4 +1,4 @@
-// Trees of 4 words in which one part is known to be wrong, and correct ones. The other parts are the real headers.
+// Trees of 4 words in which one part is wrong on purpose, and correct ones. The other parts are the real headers.
 #pragma once
 
 #include "controls/frame.h"
@@ -8,7 +8,7 @@ namespace controls {
 
 using warpset::NodeTable;
 
-// Puts a node as warpset does: by a compare-and-swap.
+// Puts a node as warpset does: with a compare-and-swap.
 struct ClaimedNodes {
     static u32 put(const NodeTable& nodes, u64 node, u32& fresh)
     {
@@ -16,7 +16,7 @@ struct ClaimedNodes {
     }
 };
 
-// The flaw: a lane that sees a slot EMPTY stores its node there, so another lane's node may be overwritten, or a node may be
+// The flaw: a lane that reads a slot as EMPTY stores its node there. So it may overwrite another lane's node, or a node may be
 // stored twice.
 template <bool plain>
 struct StoredNodes {
@@ -59,7 +59,7 @@ struct Tree {
         return real.roots.find_or_put(Real::Key{Real::pair_of(left, right)});
     }
 
-    // The flaw of `Believed`: it assumes that the nodes of a stored root are visible.
+    // The flaw of `Believed`: it assumes that all lanes can read the nodes of a stored root.
     bool read_word(u64 slot, u32 word, u32& value) const
     {
         if (reading == Reading::Validated) return real.read_word(slot, word, value);

@@ -1,18 +1,18 @@
-//! Atomic accesses: the values that they see, and those that they leave.
+//! Atomic accesses: the values that loads return, and the values that writes leave.
 
 use super::view::{self, Event, Moment};
 use super::{Access, Accessed, Cell, Fault, Memory, Order, Request, RequestKind, Value, Write};
 use std::ops::Range;
 
-/// How a machine treats the accesses of a kernel. All values but the default describe broken machines, for negative controls.
+/// How a machine treats the accesses of a kernel. Any value except the default describes a broken machine, for negative controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loads {
-    /// Loads may see older values, and writes may be placed before newer ones, as far as their order allows. If false, memory is
-    /// sequentially consistent.
+    /// Whether loads may return older values, and writes may be placed before newer ones, as far as their memory orders allow.
+    /// Otherwise memory is sequentially consistent.
     pub stale: bool,
-    /// Relaxed loads are done as plain ones, which a stale line of an L1 may serve.
+    /// Whether relaxed loads are treated as plain ones, which a stale line of an L1 cache may serve.
     pub weak: bool,
-    /// A 16-byte load is done as two loads of 8 bytes, like a vector load.
+    /// Whether a 16-byte load is done as two loads of 8 bytes, like a vector load.
     pub torn: bool,
 }
 
@@ -22,27 +22,28 @@ impl Default for Loads {
     }
 }
 
-/// A place in the coherence order that a write may take.
+/// A position in the coherence order that a write may take.
 #[derive(Clone, Copy, Debug)]
 struct CoherencePosition {
-    /// Moment of the newest write before it.
+    /// Moment of the newest write before this position.
     after: Moment,
     at: Moment,
 }
 
-/// Moment of a write that is newer than all writes carried out before it. The gap to the previous moment leaves room for others.
+/// Returns the moment of a write that is newer than all writes carried out before it. The gap to the previous moment leaves room
+/// for other writes.
 fn moment_of(event: Event) -> Moment {
     Moment::from(event) << 32
 }
 
-/// Picks one of `options` choices. The scheduler is asked only if there are several.
+/// Picks one of `options` choices. Asks the scheduler only if there is more than one.
 fn pick(options: usize, choose: &mut dyn FnMut(u32) -> u32) -> u32 {
     if options == 1 { 0 } else { choose(options as u32) }
 }
 
 impl Memory {
-    /// One atomic (or, with `Order::Weak`, one explicit plain) load of `size` bytes. `choose` picks one of the values that may be
-    /// seen; 0 is the newest.
+    /// Carries out one atomic load of `size` bytes or, with `Order::Weak`, one explicit plain load. `choose` picks one of the
+    /// values that the load may return; 0 is the newest.
     pub fn load(
         &mut self,
         lane: usize,
@@ -70,8 +71,8 @@ impl Memory {
         Ok(loaded)
     }
 
-    /// One atomic (or, with `Order::Weak`, one explicit plain) store. `choose` picks one of the places that it may take in the
-    /// coherence order; 0 is the newest.
+    /// Carries out one atomic store or, with `Order::Weak`, one explicit plain store. `choose` picks one of the positions that
+    /// the store may take in the coherence order; 0 is the newest.
     pub fn store(
         &mut self,
         lane: usize,
@@ -88,7 +89,7 @@ impl Memory {
         Ok(Accessed { cells: request.value, age })
     }
 
-    /// A read-modify-write; returns the previous value. `choose` as for a store.
+    /// Carries out a read-modify-write and returns the previous value. `choose` works as for a store.
     pub fn read_modify_write(
         &mut self,
         lane: usize,
@@ -130,7 +131,7 @@ impl Memory {
         }
     }
 
-    /// Barrier of these lanes: all their accesses before it happen before all their accesses after it.
+    /// A barrier of these lanes: all their accesses before it happen before all their accesses after it.
     pub fn barrier(&mut self, lanes: &[usize]) {
         view::meet(&mut self.lanes, lanes);
     }
@@ -168,12 +169,13 @@ impl Memory {
         (self.storage[cell / 4] >> (cell % 4 * 32)) as u32
     }
 
-    /// Newest value of a cell at a moment; `None` if the cell was not written atomically, and so has one value only.
+    /// Returns the newest value of a cell at a moment. `None` if the cell was never written atomically, so that it has only one
+    /// value.
     fn value_as_of(&self, cell: usize, moment: Moment) -> Option<Value> {
         self.cells[cell].values.iter().rev().find(|value| value.at <= moment).copied()
     }
 
-    /// Oldest write to a cell whose value a lane may see, and after which it may place a write.
+    /// Returns the moment of the oldest write to a cell that a lane may still read. The lane may place a write after that moment.
     fn oldest_visible(&self, lane: usize, cell: usize) -> Moment {
         let me = &self.lanes[lane];
         let seen = me.seen(cell as u32);
@@ -185,7 +187,7 @@ impl Memory {
         values.iter().rev().find(happened_before).or(values.first()).map_or(0, |value| value.at)
     }
 
-    /// Moments at which a lane may see these cells, newest first.
+    /// Returns the moments at which a lane may read these cells, newest first.
     fn visible(&self, lane: usize, cells: Range<usize>) -> Vec<Moment> {
         let oldest = cells.clone().map(|cell| self.oldest_visible(lane, cell)).max().unwrap_or(0);
         let mut moments = vec![oldest];
@@ -197,8 +199,9 @@ impl Memory {
         moments
     }
 
-    /// Places that a write of a lane to these cells may take, newest first. Each is after the oldest write that the lane may see,
-    /// and none is between a read-modify-write and the write that it has read. The newest place is always free.
+    /// Returns the positions that a write of a lane to these cells may take, newest first. Each is after the oldest write that
+    /// the lane may still read. None is between a read-modify-write and the write that it has read. The newest position is always
+    /// free.
     fn places(&self, lane: usize, cells: Range<usize>) -> Vec<CoherencePosition> {
         let moments = self.visible(lane, cells.clone());
         let newest = moment_of(self.writes.len() as Event);
@@ -206,13 +209,13 @@ impl Memory {
         let is_free = |moment| cells.clone().all(|cell| self.value_as_of(cell, moment).is_none_or(|value| !value.followed));
         let place = |(&after, later): (&Moment, Moment)| {
             let at = if later == newest { newest } else { after + (later - after) / 2 };
-            // A gap between two moments that has been halved too often has no free place.
+            // A gap between two moments has no free position if it has been halved too often.
             (at > after && is_free(after)).then_some(CoherencePosition { after, at })
         };
         moments.iter().zip(later).filter_map(place).collect()
     }
 
-    /// Gives a lane the knowledge that was released by the write that its load or read-modify-write reads from.
+    /// Adds to a lane's knowledge what was released by the write from which its load or read-modify-write reads.
     fn learn(&mut self, lane: usize, event: Event, order: Order) {
         let Some(released) = self.writes[event as usize].released.clone() else { return };
         if order.acquires() {
@@ -222,7 +225,7 @@ impl Memory {
         }
     }
 
-    /// Puts values in place. `read`: for a read-modify-write, the write that it read.
+    /// Writes values at a position. For a read-modify-write, `read` is the write that it has read.
     fn write(&mut self, lane: usize, first: usize, values: &[u32], order: Order, place: CoherencePosition, read: Option<Event>) {
         let event = self.writes.len() as Event;
         for (cell, &value) in (first..).zip(values) {
@@ -245,14 +248,14 @@ impl Memory {
         let me = &mut self.lanes[lane];
         let time = me.time;
         let released = if order.releases() { Some(me.release()) } else { me.fenced.clone() };
-        // A read-modify-write passes on what the write that it read passed on.
+        // A read-modify-write also passes on what the write that it has read passed on.
         let passed_on = read.and_then(|read| self.writes[read as usize].released.as_ref());
         let released = if order == Order::Weak { None } else { view::join(released, passed_on) };
         self.writes.push(Write { lane, time, released });
     }
 }
 
-/// Value that a read-modify-write leaves; `None` if it writes nothing.
+/// Returns the value that a read-modify-write leaves; `None` if it writes nothing.
 fn modified(request: &Request, old: &[u32]) -> Option<[u32; 4]> {
     let wide = |cells: &[u32]| u64::from(cells[0]) | cells.get(1).map_or(0, |high| u64::from(*high) << 32);
     let narrow = |value: u64| [value as u32, (value >> 32) as u32, 0, 0];

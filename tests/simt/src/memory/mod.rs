@@ -1,24 +1,25 @@
-//! The memory of the simulated GPU: the values that each access may see, and the accesses that race.
+//! The memory of the simulated GPU: determines the values that each access may read, and detects accesses that race.
 //!
-//! Memory is a row of 4-byte *cells*. The newest value of each cell lies at the address that the kernels use. For cells that were
+//! Memory is a row of 4-byte *cells*. The newest value of each cell is at the address that the kernels use. For cells that were
 //! written atomically during the launch, the older values are kept too, in the *coherence order*: the one order of all writes to
 //! the cell. It may differ from the order in which the writes were carried out, because on a GPU two writes of one lane to
 //! different addresses may arrive in either order.
 //!
-//! Reading. A load sees any value of the cell that is at least as new as each of these:
+//! Reading. A load returns any value of the cell that is at least as new as each of these:
 //!   - every value whose write happened before the load (program order, barriers, release to acquire), and
 //!   - every value that a *strong* (atomic) access has read from the cell, if that access was by this lane or happened before.
 //!
-//! Writing. A store is placed anywhere in the coherence order after these values. A read-modify-write takes a place in the same
-//! way and reads the value just before it; no later write is placed between the two. So a read-modify-write always reads the
-//! newest value as of its own place.
+//! Writing. A store is placed anywhere in the coherence order after these values. A read-modify-write takes a position in the
+//! same way, and reads the value just before it. No later write is placed between the two. So a read-modify-write always reads
+//! the newest value as of its own position.
 //!
 //! So relaxed stores to different cells become visible in any order, and loads are done in any order, as PTX allows. A *weak*
-//! load does not constrain later loads: of two in a row, the older line of an L1 may serve the second. An access of several cells
-//! sees all of them as of one moment.
+//! load does not constrain later loads: of two weak loads in a row, the older line of an L1 cache may serve the second. An access
+//! of several cells reads all of them as of one moment.
 //!
 //! Data races. Two accesses of one byte race if one of them is a write, one of them is plain, and neither happened before the
-//! other. Their order in this run does not matter, because a GPU could have chosen the other: the race is reported at once.
+//! other. Their order in this run does not matter, because a GPU could have chosen the other order, so the race is reported at
+//! once.
 
 mod atomics;
 pub mod view;
@@ -31,12 +32,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use view::{Event, Knowledge, Lane, Moment};
 
-/// Permitted uses of an allocation.
+/// How kernels may use an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Read and written by kernels.
+    /// Kernels read and write it.
     Shared,
-    /// Not written during a launch.
+    /// No kernel writes it during a launch.
     Constant,
 }
 
@@ -48,7 +49,7 @@ struct Allocation {
     bytes: usize,
 }
 
-/// Time and lane of an access. Time 0 is before the launch.
+/// Time and lane of an access. Time 0 means before the launch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamp {
     lane: u16,
@@ -56,7 +57,7 @@ struct Stamp {
     strong: bool,
 }
 
-/// The latest reads of a cell by each lane.
+/// The latest read of a cell by each lane.
 #[derive(Clone, Debug, Default)]
 enum Readers {
     #[default]
@@ -80,7 +81,7 @@ impl Readers {
         }
     }
 
-    /// A reader whose read did not happen before the present access of `lane`.
+    /// Returns a lane whose read did not happen before the present access of `lane`.
     fn unknown_to(&self, lane: &Lane) -> Option<usize> {
         match self {
             Self::None => None,
@@ -90,7 +91,7 @@ impl Readers {
     }
 }
 
-/// Latest accesses of a cell (or of one byte of it) during this launch.
+/// The latest accesses of a cell, or of one byte of it, during this launch.
 #[derive(Clone, Debug, Default)]
 struct Accesses {
     write: Stamp,
@@ -101,11 +102,12 @@ struct Accesses {
 #[derive(Clone, Debug, Default)]
 struct Cell {
     accesses: Accesses,
-    /// Single bytes were accessed: `Memory::bytes` has the accesses.
+    /// Whether single bytes were accessed. `Memory::bytes` then has the accesses.
     split: bool,
-    /// Values since the last plain write, or since the launch, oldest first; empty if there was no atomic write since.
+    /// Values since the last plain write or, without one, since the launch began, oldest first. Empty if there was no atomic
+    /// write since then.
     values: Vec<Value>,
-    /// The write that `values` begin with: the last plain one, or 0.
+    /// The write with which `values` begin: the last plain write, or 0.
     first: Event,
 }
 
@@ -115,7 +117,7 @@ struct Value {
     at: Moment,
     event: Event,
     value: u32,
-    /// A read-modify-write has read this value and wrote the next one: no write comes between them.
+    /// Whether a read-modify-write has read this value and written the next one, so that no write may come between them.
     followed: bool,
 }
 
@@ -126,11 +128,11 @@ struct Write {
     released: Option<Rc<Knowledge>>,
 }
 
-/// Cells that an access saw, or left, and its age.
+/// The cells that an access has read or left, and its age.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accessed {
     pub cells: [u32; 4],
-    /// Number of newer values: a load did not see them, a write was placed before them.
+    /// Number of newer values that a load did not return, or before which a write was placed.
     pub age: u32,
 }
 
@@ -138,7 +140,7 @@ pub struct Memory {
     storage: Vec<u128>,
     used: usize,
     allocations: Vec<Allocation>,
-    /// For each cell, one more than the number of its allocation, or 0.
+    /// By cell, the number of its allocation plus 1, or 0 if it belongs to none.
     owners: Vec<u16>,
     cells: Vec<Cell>,
     bytes: HashMap<u32, [Accesses; 4]>,
@@ -149,11 +151,11 @@ pub struct Memory {
     detects_races: bool,
 }
 
-/// Bytes between allocations that belong to no allocation.
+/// Bytes between allocations. They belong to no allocation.
 const GAP: usize = 256;
 
 impl Memory {
-    /// Memory for allocations of `bytes` bytes in total.
+    /// Creates memory for allocations of `bytes` bytes in total.
     pub fn new(bytes: usize) -> Self {
         let bytes = bytes.next_multiple_of(16);
         Self {
@@ -178,7 +180,7 @@ impl Memory {
         self.used = 0;
     }
 
-    /// Allocates memory for kernels, aligned to 256 bytes and filled with a value that no test uses. The address stays until
+    /// Allocates memory for kernels, aligned to 256 bytes and filled with a value that no test uses. The address is valid until
     /// `clear`.
     pub fn allocate(&mut self, name: impl Into<String>, usage: Use, bytes: usize) -> *mut u8 {
         let start = (self.used + GAP).next_multiple_of(GAP);
@@ -202,7 +204,7 @@ impl Memory {
         self.storage.as_ptr().cast_mut().cast()
     }
 
-    /// Newest contents of memory, outside of a launch.
+    /// Returns the newest contents of memory. Must not be called during a launch.
     pub fn at<T: bytemuck::Pod>(&self, address: *const T, count: usize) -> &[T] {
         let start = self.offset(address.cast()).expect("an address in simulated memory");
         &bytemuck::cast_slice(&bytemuck::cast_slice::<u128, u8>(&self.storage)[start..start + count * size_of::<T>()])[..count]
@@ -214,12 +216,12 @@ impl Memory {
         bytemuck::cast_slice_mut(bytes)
     }
 
-    /// [`at`](Self::at) for an address as views hold it.
+    /// As [`at`](Self::at), with an address in the form that views have.
     pub fn read_at<T: bytemuck::Pod>(&self, address: u64, count: usize) -> &[T] {
         self.at(address as *const T, count)
     }
 
-    /// [`at_mut`](Self::at_mut) for an address as views hold it.
+    /// As [`at_mut`](Self::at_mut), with an address in the form that views have.
     pub fn write_at<T: bytemuck::Pod>(&mut self, address: u64, count: usize) -> &mut [T] {
         self.at_mut(address as *mut T, count)
     }
@@ -229,7 +231,7 @@ impl Memory {
         (offset < self.storage.len() * 16).then_some(offset)
     }
 
-    /// Location of an address, in words for reports.
+    /// Returns the location of an address, for reports.
     pub fn location(&self, address: *const u8) -> Location {
         let Some(offset) = self.offset(address) else {
             return Location { name: "no simulated memory".into(), offset: address as usize };
@@ -250,7 +252,7 @@ impl Memory {
         self.detects_races = detects_races;
     }
 
-    /// Ends a launch: every lane then knows all accesses of the others.
+    /// Ends a launch: afterwards every lane knows all accesses of the others.
     pub fn end(&mut self) {
         for cell in self.touched.drain(..) {
             self.cells[cell as usize] = Cell::default();
@@ -262,8 +264,8 @@ impl Memory {
         &self.names
     }
 
-    /// Checks a plain access; instrumentation calls this just before the access. Accesses of other memory, such as a lane's
-    /// stack, are ignored.
+    /// Checks a plain access. Instrumentation calls this function just before the access. Ignores accesses of other memory, such
+    /// as a lane's stack.
     pub fn plain(&mut self, lane: usize, address: *mut u8, size: usize, write: bool) -> Result<(), Box<Fault>> {
         let Some(offset) = self.offset(address) else { return Ok(()) };
         let access = |memory: &Self| Access {
@@ -282,7 +284,8 @@ impl Memory {
             self.check_race(lane, byte, size, write, false, access)?;
         }
         if write {
-            // All atomic writes so far happened before this access, or there is a race: no access may see their values any more.
+            // Each atomic write so far happened before this access, or else there is a race. So no access may read the values of
+            // these writes any more.
             for cell in offset / 4..(offset + size).div_ceil(4) {
                 if !self.cells[cell].values.is_empty() {
                     self.cells[cell].values.clear();
@@ -313,7 +316,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Start offsets of the units in which an access is compared with others: cells, or bytes if the access has less than a cell.
+    /// Start offsets of the units in which an access is compared with others: cells, or bytes if the access is smaller than a
+    /// cell.
     fn pieces(&self, offset: usize, size: usize) -> impl Iterator<Item = usize> + use<> {
         let whole = offset.is_multiple_of(4) && size.is_multiple_of(4);
         (offset..offset + size).step_by(if whole { 4 } else { 1 })
@@ -360,7 +364,7 @@ impl Memory {
 }
 
 impl Accesses {
-    /// Lane of an earlier access that this one races with, and whether that access was a write.
+    /// Returns the lane of an earlier access with which this one races, and whether the earlier access was a write.
     fn conflict(&self, me: &Lane, write: bool, strong: bool) -> Option<(usize, bool)> {
         let last = self.write;
         if last.time != 0 && !(strong && last.strong) && !me.knows(last.lane as usize, last.time) {

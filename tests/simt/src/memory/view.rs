@@ -1,16 +1,17 @@
-//! Views: each lane's knowledge of the accesses of others.
+//! Views: what each lane knows about the accesses of others.
 
 use std::rc::Rc;
 
 /// Number of a write, in the order in which writes were carried out. 0 stands for the contents of memory before the launch.
 pub type Event = u32;
 
-/// CoherencePosition of a write in the coherence order: the write with the later moment is the newer one. 0 is before the launch.
+/// Position of a write in the coherence order: a write with a later moment is newer. 0 means before the launch.
 ///
-/// Moments are not the order in which writes were carried out: a write may be placed before writes that its lane does not know.
+/// The order of moments is not the order in which writes were carried out: a write may be placed before writes that its lane does
+/// not know.
 pub type Moment = u64;
 
-/// For each cell, the moment of the newest write that was seen; cells that are not listed were seen as they were at the start.
+/// By cell, the moment of the newest write that was read. Cells that are not listed were read only as they were at the start.
 #[derive(Clone, Debug, Default)]
 pub struct View(Vec<(u32, Moment)>);
 
@@ -26,7 +27,7 @@ impl View {
         }
     }
 
-    /// Raises every cell of `other`, in one pass: both lists are in the order of cells.
+    /// Raises the moment of every cell in `other`. Takes one pass, because both lists are ordered by cell.
     pub fn join(&mut self, other: &View) {
         let (mut at, mut new) = (0, Vec::new());
         for &(cell, moment) in &other.0 {
@@ -37,19 +38,19 @@ impl View {
             }
         }
         if !new.is_empty() {
-            // The two parts are sorted, which the standard library's stable sort merges in linear time.
+            // Both parts are sorted, and the standard library's stable sort merges them in linear time.
             self.0.append(&mut new);
             self.0.sort_by_key(|entry| entry.0);
         }
     }
 }
 
-/// Knowledge that release and acquire, and barriers, pass on from lane to lane.
+/// Knowledge that lanes pass to each other by release and acquire, and by barriers.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
-    /// For each lane the time up to which its accesses happened before: a vector clock.
+    /// A vector clock: by lane, the time up to which its accesses happened before.
     pub clock: Vec<u32>,
-    /// For each cell the newest write that a strong access saw: a later strong access sees no older write, and a later write is
+    /// By cell, the newest write that a strong access has read. A later strong access reads no older write, and a later write is
     /// placed after it.
     pub seen: View,
 }
@@ -61,22 +62,24 @@ impl Knowledge {
     }
 }
 
-/// One lane's state. `base` is the knowledge that it shares with other lanes since they last met; it is stored once.
+/// State of one lane. `base` is the knowledge that it shares with other lanes since they last met; it is stored once for all of
+/// them.
 #[derive(Clone, Debug)]
 pub struct Lane {
     index: usize,
     base: Rc<Knowledge>,
-    /// The lane's own time; it advances whenever others may learn of earlier accesses.
+    /// The lane's own time. It advances whenever others may learn about earlier accesses.
     pub time: u32,
     own: View,
-    /// Knowledge released to this lane's relaxed loads; an acquire fence adds it to the lane's own.
+    /// Knowledge that was released to this lane's relaxed loads. An acquire fence adds it to the lane's own knowledge.
     unfenced: Vec<Rc<Knowledge>>,
-    /// Knowledge at the last release fence; later relaxed writes pass it on.
+    /// Knowledge at the last release fence. Later relaxed writes pass it on.
     pub fenced: Option<Rc<Knowledge>>,
 }
 
 impl Lane {
-    /// Initial states of the lanes of a launch: each knows the memory before the launch, and nothing of the others.
+    /// Creates the initial states of the lanes of a launch. Each lane knows the memory before the launch, and nothing about the
+    /// other lanes.
     pub fn all(count: usize) -> Vec<Lane> {
         let base = Rc::new(Knowledge { clock: vec![0; count], seen: View::default() });
         let lane = |index| Lane { index, base: base.clone(), time: 1, own: View::default(), unfenced: Vec::new(), fenced: None };
@@ -88,7 +91,8 @@ impl Lane {
         if lane == self.index { time <= self.time } else { time <= self.base.clock[lane] }
     }
 
-    /// Moment of the newest write to a cell that a strong access of this lane has seen, or of a lane that it acquired from.
+    /// Returns the moment of the newest write to a cell that was read by a strong access of this lane, or of a lane from which it
+    /// acquired.
     pub fn seen(&self, cell: u32) -> Moment {
         self.base.seen.get(cell).max(self.own.get(cell))
     }
@@ -106,7 +110,7 @@ impl Lane {
         knowledge
     }
 
-    /// Returns the knowledge that the lane passes on by a release.
+    /// Releases: returns the knowledge that the lane passes on.
     pub fn release(&mut self) -> Rc<Knowledge> {
         let known = Rc::new(self.all_known());
         self.time += 1;
@@ -114,16 +118,16 @@ impl Lane {
     }
 
     pub fn acquire(&mut self, released: &Knowledge) {
-        // A lane's clock passes a time of another lane only by a release of that lane at that time or later, which had all that
-        // the other one had seen. So clocks alone tell whether anything is new.
+        // A lane's clock contains a time of another lane only because of a release at that time or later. That release included
+        // everything that the other lane had read. So comparing clocks is enough to find out whether anything is new.
         if !released.clock.iter().enumerate().all(|(lane, &time)| self.knows(lane, time)) {
             Rc::make_mut(&mut self.base).join(released);
         }
     }
 
-    /// Keeps knowledge that a relaxed load saw released; it takes effect only after a fence.
+    /// Keeps knowledge that was released to a relaxed load. It takes effect only after a fence.
     pub fn remember(&mut self, released: &Rc<Knowledge>) {
-        // A lane that reads a wide row meets the same release at every word.
+        // A lane that reads a wide row gets the same release at every word.
         if !self.unfenced.iter().any(|earlier| Rc::ptr_eq(earlier, released)) {
             self.unfenced.push(released.clone());
         }
@@ -140,7 +144,7 @@ impl Lane {
     }
 }
 
-/// A barrier: afterwards each of these lanes has the knowledge of all.
+/// A barrier: afterwards each of these lanes has the knowledge of all of them.
 pub fn meet(lanes: &mut [Lane], who: &[usize]) {
     let Some(first) = who.first() else { return };
     let shared = lanes[*first].base.clone();
@@ -162,7 +166,7 @@ pub fn meet(lanes: &mut [Lane], who: &[usize]) {
     }
 }
 
-/// Joins the knowledge that two writes pass on: a read-modify-write passes on that of the write that it read.
+/// Joins the knowledge that two writes pass on. A read-modify-write also passes on the knowledge of the write that it has read.
 pub fn join(one: Option<Rc<Knowledge>>, other: Option<&Rc<Knowledge>>) -> Option<Rc<Knowledge>> {
     match (one, other) {
         (Some(mut one), Some(other)) => {

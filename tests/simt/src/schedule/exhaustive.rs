@@ -1,14 +1,14 @@
-//! Every schedule of a tiny case, up to the order of steps that do not touch each other.
+//! Every schedule of a tiny case, except schedules that only swap independent steps.
 //!
-//! Depth-first search over runs. Each run repeats the choices of the previous run up to a point, makes another choice there, and
-//! goes on freely. Dynamic partial-order reduction (Flanagan and Godefroid 2005) finds the choices that need to be tried: if two
-//! steps of different lanes touch the same 16 bytes, at least one of them writes, and nothing orders them, then the later lane
-//! must also be tried before the earlier step. Sleep sets (Godefroid 1996) leave out orders that only swap independent steps of
-//! runs seen before. Each value that a load may see is tried too, and each place that a write may take.
+//! The search is a depth-first search over runs. Each run repeats the choices of the previous run up to a point, makes another
+//! choice there, and continues freely. Dynamic partial-order reduction (Flanagan and Godefroid 2005) finds the choices that must
+//! be tried: if two steps of different lanes touch the same 16 bytes, at least one of them writes, and nothing orders them, then
+//! the later lane must also be tried before the earlier step. Sleep sets (Godefroid 1996) leave out runs that only swap
+//! independent steps of earlier runs. Each value that a load may return, and each position that a write may take, is tried too.
 //!
-//! Two steps are independent if they touch different 16 bytes, or both read, or both are additions whose result is discarded.
-//! Doing independent steps in the other order leaves the same memory, and offers the same values to later loads and the same
-//! places to later writes.
+//! Two steps are independent if they touch different 16 bytes, if both read, or if both are additions whose results are
+//! discarded. If independent steps are done in the other order, memory is the same afterwards, later loads may return the same
+//! values, and later writes may take the same positions.
 
 use super::{LaneName, Ready, Scheduler};
 use crate::request::RequestKind;
@@ -16,7 +16,7 @@ use crate::request::RequestKind;
 /// The memory that a step touches.
 #[derive(Clone, Copy, Debug)]
 struct Footprint {
-    /// Aligned 16 bytes; `None` for a fence.
+    /// The aligned 16 bytes that the step touches; `None` for a fence.
     cell: Option<usize>,
     writes: bool,
     commutes: bool,
@@ -37,18 +37,18 @@ impl Footprint {
 /// A point of the run at which a lane was chosen.
 #[derive(Debug)]
 struct Frame {
-    /// Lanes that could make the step, and the footprint of each one's step.
+    /// Lanes that could make the step, each with the footprint of its step.
     ready: Vec<(usize, Footprint)>,
     lane: usize,
-    /// Index of the value that the step's load sees, or of the place that its write takes; and the number of options.
+    /// Index of the value that the step's load returns, or of the position that its write takes, and the number of options.
     value: Option<(u32, u32)>,
     /// Lanes that must be tried here.
     wanted: Vec<usize>,
     /// Lanes that have been tried here.
     done: Vec<usize>,
-    /// Lanes whose step here would only repeat runs that have been seen.
+    /// Lanes whose step here would only repeat earlier runs.
     asleep: Vec<usize>,
-    /// For each lane, number of its steps (counted from 1) that are before this step, by dependence.
+    /// By lane, how many of its steps (counted from 1) come before this step by dependence.
     clock: Vec<usize>,
 }
 
@@ -64,22 +64,22 @@ impl Frame {
 
 #[derive(Debug, Default)]
 pub struct Exhaustive {
-    /// Disables reduction: tries every order of all steps, to compare with.
+    /// Disables reduction: the search tries every order of all steps, for comparison.
     naive: bool,
     frames: Vec<Frame>,
-    /// Steps made in this run.
+    /// Number of steps made in this run.
     depth: usize,
-    /// As `Frame::clock`, for the steps that each lane has done so far.
+    /// As `Frame::clock`, for the steps that each lane has made so far.
     clocks: Vec<Vec<usize>>,
 }
 
 impl Exhaustive {
-    /// A search without reduction.
+    /// Creates a search without reduction.
     pub fn naive() -> Self {
         Self { naive: true, ..Self::default() }
     }
 
-    /// Prepares the next run; false if no run would show anything new.
+    /// Prepares the next run. Returns false if no run would show anything new.
     pub fn advance(&mut self) -> bool {
         while let Some(frame) = self.frames.last_mut() {
             match &mut frame.value {
@@ -100,7 +100,7 @@ impl Exhaustive {
         false
     }
 
-    /// Appends a new point to the run; false if every lane sleeps there.
+    /// Appends a new point to the run. Returns false if every lane sleeps there.
     fn extend(&mut self, ready: &Ready) -> bool {
         let lanes: Vec<_> = ready.lanes.iter().map(|lane| (*lane, Footprint::of(ready, *lane))).collect();
         if self.naive {
@@ -131,7 +131,7 @@ impl Exhaustive {
         true
     }
 
-    /// Finds the last step that `lane`'s next step could have preceded, and marks that order to be tried.
+    /// Finds the last step before which `lane` could have made its next step, and marks that order to be tried.
     fn want_before(&mut self, lane: usize, footprint: Footprint) {
         let clock = &self.clocks[lane];
         let unordered = |at: &usize| {

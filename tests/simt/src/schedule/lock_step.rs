@@ -1,8 +1,8 @@
 //! Warps in lock-step, as before Volta: no independent thread scheduling.
 //!
-//! The lanes of a warp that are at the same site in the program execute it together. If they diverge, one group goes on alone
-//! until it reaches the site of the others or a collective, or ends; the others wait, however long that takes. On a GPU the
-//! compiler decides which group goes first; here the choice is random. Warps interleave at random, an instruction at a time.
+//! The lanes of a warp that are at the same site in the program execute it together. If they diverge, one group continues alone
+//! until it reaches the site of the others, reaches a collective, or ends. The others wait, however long that takes. On a GPU the
+//! compiler determines which group goes first; here the choice is random. Warps interleave at random, one instruction at a time.
 
 use super::{LaneName, Ready, Scheduler, Staleness};
 use rand::seq::SliceRandom;
@@ -12,11 +12,11 @@ use rand_pcg::Pcg64Mcg;
 pub struct LockStep {
     rng: Pcg64Mcg,
     staleness: Staleness,
-    /// Warp of each lane; warps of all blocks are numbered consecutively.
+    /// By lane, its warp. The warps of all blocks are numbered consecutively.
     warps: Vec<usize>,
-    /// For each warp, the lanes of the group that goes on alone; empty if the warp has not diverged.
+    /// By warp, the lanes of the group that continues alone; empty if the warp has not diverged.
     groups: Vec<Vec<usize>>,
-    /// Lanes that have yet to do the instruction that is being executed.
+    /// Lanes that still have to make the instruction that is being executed.
     instruction: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ impl LockStep {
         Self { rng, staleness, warps: Vec::new(), groups: Vec::new(), instruction: Vec::new() }
     }
 
-    /// Lanes of a warp's current group, by position in `ready`.
+    /// Returns the lanes of a warp's current group, by position in `ready`.
     fn group(&mut self, warp: usize, ready: &Ready) -> Vec<usize> {
         let lanes: Vec<usize> = ready.lanes.iter().copied().filter(|lane| self.warps[*lane] == warp).collect();
         let site = |lane: usize| (ready.machine)(lane).0.site;
@@ -36,7 +36,7 @@ impl LockStep {
             return lanes;
         }
         self.groups[warp].retain(|lane| lanes.contains(lane));
-        // A group may itself diverge: a part of it goes on, the rest joins the waiting lanes.
+        // A group may diverge, too: a part of it continues, and the rest joins the waiting lanes.
         let group = if self.groups[warp].is_empty() { &lanes } else { &self.groups[warp] };
         let leader = site(group[self.rng.random_range(0..group.len())]);
         self.groups[warp] = lanes.into_iter().filter(|lane| site(*lane) == leader).collect();

@@ -1,5 +1,5 @@
-//! Schedulers. A scheduler chooses the lane that makes the next step, the value that a load sees among those allowed, and the
-//! place that a write takes among those allowed.
+//! Schedulers. A scheduler chooses the lane that makes the next step, one of the values that a load may return, and one of the
+//! positions that a write may take.
 
 mod exhaustive;
 mod lock_step;
@@ -21,7 +21,7 @@ use rand_pcg::Pcg64Mcg;
 /// Lanes that can make a step.
 pub struct Ready<'a> {
     pub lanes: &'a [usize],
-    /// Next request of a lane, with the address and size of its next access.
+    /// Returns the next request of a lane, with the address and size of its next access.
     pub machine: &'a dyn Fn(usize) -> (Request, *mut u8, u32),
 }
 
@@ -30,19 +30,19 @@ pub trait Scheduler {
     /// Called when a run with these lanes begins.
     fn begin(&mut self, lanes: &[LaneName]);
 
-    /// Position in `ready.lanes`, which is not empty, of the lane that makes the next step; `None` abandons the run.
+    /// Returns the position in `ready.lanes`, which is not empty, of the lane that makes the next step. `None` abandons the run.
     fn next(&mut self, ready: &Ready) -> Option<usize>;
 
-    /// Choice among the `options` values that the current load may see, or places that the current write may take: 0 is the
-    /// newest.
+    /// Chooses among the `options` values that the current load may return, or positions that the current write may take; 0 is
+    /// the newest.
     fn value(&mut self, options: u32) -> u32;
 
     /// Called when these lanes have met in a collective.
     fn met(&mut self, _lanes: &[usize]) {}
 }
 
-/// How often loads see old values and writes are placed before newer ones. Each run draws its own share: some bugs need many such
-/// accesses, and many such accesses hide other bugs.
+/// How often loads return old values and writes are placed before newer ones. Each run draws its own share: some bugs need many
+/// such accesses, and other bugs are hidden by many such accesses.
 #[derive(Clone, Copy, Debug)]
 struct Staleness(f64);
 

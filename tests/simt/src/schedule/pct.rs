@@ -1,14 +1,14 @@
 //! Probabilistic concurrency testing.
 //!
 //! Burckhardt, Kothari, Musuvathi and Nagarakatti, "A randomized scheduler with probabilistic guarantees of finding bugs" (2010).
-//! Lanes have distinct random priorities, and the ready lane of highest priority makes each step. At d - 1 random steps the lane
-//! that would go on falls below all others. A bug of *depth* d shows whenever d certain steps come in a certain order. With n
-//! lanes and at most k steps a run finds it with a probability of at least
+//! Lanes have distinct random priorities, and the ready lane with the highest priority makes each step. At d - 1 random steps,
+//! the lane that would make the next step falls below all others. A bug of *depth* d shows whenever d certain steps come in a
+//! certain order. With n lanes and at most k steps, a run finds the bug with a probability of at least
 //!
 //!   1 / (n k^(d-1)).
 //!
-//! The bound holds for interleavings of sequentially consistent steps. The value that a load sees, if several are allowed, is
-//! drawn at random independently.
+//! The bound holds for interleavings of sequentially consistent steps. If a load may return several values, one is drawn at
+//! random, independently of the priorities.
 
 use super::{LaneName, Ready, Scheduler, Staleness};
 use rand::seq::SliceRandom;
@@ -18,18 +18,19 @@ use rand_pcg::Pcg64Mcg;
 pub struct Pct {
     rng: Pcg64Mcg,
     depth: usize,
-    /// An estimate of the steps of a run.
+    /// Estimated number of steps of a run.
     steps: u64,
     step: u64,
-    /// Steps at which the priority falls, latest first.
+    /// Steps at which a priority falls, latest first.
     changes: Vec<u64>,
-    /// Priority of each lane; the highest goes first. Priorities set by a change are below all that were drawn.
+    /// Priority of each lane; the highest goes first. Priorities that were lowered by a change are below all priorities that were
+    /// drawn.
     priorities: Vec<usize>,
     staleness: Staleness,
 }
 
 impl Pct {
-    /// For bugs of up to this depth, in runs of about `steps` steps.
+    /// Creates a scheduler for bugs of up to this depth, in runs of about `steps` steps.
     pub fn new(seed: u64, depth: usize, steps: u64) -> Self {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let staleness = Staleness::draw(&mut rng);

@@ -4,8 +4,8 @@ use super::{LaneName, Ready, Scheduler, Staleness};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// A uniformly random ready lane makes each step. With a probability that is drawn for each run, the lane of the previous step
-/// goes on instead, so that long stretches of one lane are common, too.
+/// Each step is made by a random ready lane; all ready lanes are equally likely. With a probability that is drawn for each run,
+/// the lane of the previous step continues instead, so that long stretches of one lane are common, too.
 pub struct Random {
     rng: Pcg64Mcg,
     stays: f64,

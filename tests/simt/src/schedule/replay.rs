@@ -8,12 +8,13 @@ use std::str::FromStr;
 pub enum Decision {
     /// Lane that makes a step.
     Lane(u32),
-    /// Value that the load of the step sees, or place that its write takes, if not the newest (0).
+    /// Value that the load of the step returns, or position that its write takes, if not the newest (0).
     Value(u32),
 }
 
-/// All choices of a run. As text: the lanes that made steps, each with the number of its consecutive steps (`3` or `3*5`), and
-/// `v1` after a step whose load saw the second newest of the allowed values, or whose write took the second newest place.
+/// All choices of a run. As text, a schedule lists the lanes that made steps, each with the number of its consecutive steps (`3`
+/// or `3*5`). `v1` follows a step whose load returned the second newest of the allowed values, or whose write took the second
+/// newest position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule(pub Vec<Decision>);
 
@@ -90,7 +91,7 @@ impl Scheduler for Recorder<'_> {
     }
 }
 
-/// Replays the choices of a schedule; after its end the first ready lane makes each step.
+/// Replays the choices of a schedule. After its end, the first ready lane makes each step.
 pub struct Replay {
     schedule: Schedule,
     at: usize,

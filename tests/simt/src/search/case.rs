@@ -1,4 +1,4 @@
-//! A random graph and an automaton, and the expected results, which plain loops compute.
+//! A random graph and an automaton, and the expected results, computed by plain loops.
 
 use super::What;
 use rand::RngExt;
@@ -12,7 +12,7 @@ pub const COUNT: u32 = IS_ACCEPTING - 1;
 
 pub const CHOICES: usize = 4;
 pub const LOCATIONS: usize = 3;
-/// Steps of a state: each choice, or staying in place, with each move.
+/// Maximum number of steps of a state: each choice, or staying in place, combined with each move.
 pub const MOST_STEPS: usize = (CHOICES + 1) * LOCATIONS;
 pub const NO_NODE: u32 = u32::MAX;
 
@@ -21,9 +21,9 @@ pub type State = (u32, u32);
 /// A random graph, with a random automaton or without one.
 pub struct Case {
     pub edges: Vec<[u32; CHOICES]>,
-    /// Moves of each location as bits: move i leads i locations on.
+    /// By location, its moves as bits: move i leads to the location i further on.
     pub moves: Option<[u32; LOCATIONS]>,
-    /// For each location: twice its component number, plus 1 if it is accepting.
+    /// By location: twice its component number, plus 1 if the location is accepting.
     pub about: [u32; LOCATIONS],
     /// Value at which a count of predecessors saturates.
     pub most: u32,
@@ -33,23 +33,23 @@ pub struct Case {
 pub struct Found {
     pub states: Vec<State>,
     pub numbers: HashMap<State, usize>,
-    /// Successors of each state, with multiplicity.
+    /// By state, its successors, with multiplicity.
     pub successors: Vec<Vec<usize>>,
-    /// Number of the first state of each level.
+    /// By level, the number of its first state.
     pub starts: Vec<usize>,
     pub deadlocks: u64,
 }
 
 impl Case {
     pub fn random(rng: &mut Pcg64Mcg, what: What) -> Self {
-        // For a rank, some graphs are so large that its buffers cannot hold all successors. In an indexed table, they are so
-        // large that blocks find the same states at the same time, and leave spare rows.
+        // For a rank, some graphs are so large that its buffers cannot hold all successors. For an indexed table, some graphs are
+        // so large that blocks find the same states at the same time and leave spare rows.
         let many = matches!(what, What::Level | What::Rows) && rng.random_bool(0.5);
         let nodes = rng.random_range(1..=if many { 300u32 } else { 40 });
-        // Densities range from trees, which elimination removes completely, to graphs in which every step leads somewhere.
+        // Densities range from trees, which the elimination removes completely, to graphs in which every step leads somewhere.
         let present = if !many && rng.random_bool(0.5) { rng.random_range(0.15..0.45) } else { rng.random_range(0.45..1.0) };
         let mut edge = |from: u32| match rng.random_bool(present) {
-            // Most edges lead a short way forward, so that levels exist, and chains without a cycle.
+            // Most edges lead a short way forward, so that the graph has levels, and chains without a cycle.
             true if !many && rng.random_bool(0.8) => (from + rng.random_range(1..5)).min(nodes - 1),
             true => rng.random_range(0..nodes),
             false => NO_NODE,
@@ -57,7 +57,7 @@ impl Case {
         let edges = (0..nodes).map(|from| std::array::from_fn(|_| edge(from))).collect();
         let mut moves = || if many { (1 << LOCATIONS) - 1 } else { rng.random_range(0..1 << LOCATIONS) };
         let moves = (!what.is_a_system()).then(|| std::array::from_fn(|_| moves()));
-        // Mostly one component.
+        // Usually, most locations are in one component.
         let about = std::array::from_fn(|_| *[0, 2, 2, 3, 3, 5].get(rng.random_range(0..6usize)).expect("there are six"));
         let most = *[1, 2, 3, COUNT].get(rng.random_range(0..4usize)).expect("there are four");
         Self { edges, moves, about, most }
@@ -107,7 +107,7 @@ impl Case {
         found
     }
 
-    /// Flags of all states after `rounds` rounds.
+    /// Returns the flags of all states after `rounds` rounds.
     pub fn passes(&self, found: &Found, rounds: usize) -> Vec<u32> {
         let about = |state: usize| self.about[found.states[state].1 as usize];
         let mut flags: Vec<u32> = (0..found.states.len())

@@ -8,7 +8,7 @@ use crate::table::{Table, View, argument};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-/// See cpp/search.inl.
+/// Mirrors the structure of the kernels in cpp/search.inl.
 #[repr(C)]
 pub struct Kernels {
     pub argument_bytes: u64,
@@ -44,7 +44,7 @@ unsafe extern "C" {
     pub static warpset_simt_search_rows: Kernels;
 }
 
-/// See cpp/search.inl.
+/// Mirrors `Argument` in cpp/search.inl.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Argument {
@@ -104,7 +104,7 @@ pub const NO_LIMITS: Limits =
 /// Index in `warpset::BatchCounts`.
 pub const REJECTED: usize = 2;
 
-// Words of `explore::SearchState` and of `explore::Sweep`.
+// Indices of words in `explore::SearchState` and in `explore::Sweep`.
 pub const SEARCH_WORDS: usize = 29;
 pub const FIRST: usize = 0;
 pub const NEXT: usize = 2;
@@ -116,18 +116,18 @@ pub const DEADLOCKS: usize = 9;
 pub const OVERFLOWS: usize = 10;
 pub const FOUND: usize = 11;
 pub const FAULTY: usize = 13;
-/// Each counter, and the word that holds its value at the start of the level.
+/// Each counter, with the word that holds its value at the start of the level.
 pub const BEFORE: [(usize, usize); 3] = [(TRANSITIONS, 15), (DEADLOCKS, 16), (OVERFLOWS, 17)];
 /// Words of the counters: levels, widest level, transitions, deadlocks, found, faulty.
 pub const COUNTED: [usize; 6] = [4, 5, TRANSITIONS, DEADLOCKS, FOUND, FAULTY];
 pub const SWEEP_WORDS: usize = 11;
 pub const APPENDED: usize = 3;
 pub const LISTED: usize = 8;
-/// Counters of a sweep: accepting states, states inside the residue, states inside whose count has reached `most`.
+/// Counters of a sweep: accepting states, states in the residue, and states in the residue whose count has reached `most`.
 pub const TALLIED: [usize; 3] = [5, 6, 7];
 
 impl Kernels {
-    /// Kernels for one kind of search.
+    /// Returns the kernels for one kind of search.
     pub fn of(what: What) -> &'static Self {
         // SAFETY: C++ defines these as constants, which no code writes.
         unsafe {
@@ -140,17 +140,18 @@ impl Kernels {
         }
     }
 
-    /// Threads of a block.
+    /// Number of threads of a block.
     pub fn block(&self) -> usize {
         self.threads as usize
     }
 
-    /// A launch of `blocks` blocks.
+    /// Returns a launch of `blocks` blocks.
     pub fn launch(&self, of: &Argument, kernel: Kernel, blocks: usize, threads: usize) -> Vec<Grid> {
         vec![Grid { blocks, threads, scratch_bytes: self.shared_bytes as usize, kernel, argument: argument(of) }]
     }
 
-    /// Launches of a search; if `rounds` is not zero, also of that many rounds of passes, and of the kernels that prepare a run.
+    /// Returns the launches of a search. If `rounds` is not zero, also the launches of that many rounds of passes, and of the
+    /// kernels that prepare a run.
     pub fn launches(&self, of: &Argument, blocks: usize, rounds: usize) -> Vec<Vec<Grid>> {
         let threads = self.block();
         let launch = |kernel, blocks, threads| self.launch(of, kernel, blocks, threads);
@@ -205,7 +206,7 @@ impl Kernels {
 }
 
 impl Argument {
-    /// Argument for a case, with random buffer sizes and random options.
+    /// Creates the argument for a case, with random buffer sizes and random options.
     pub fn random(
         memory: &mut Memory,
         what: What,
@@ -216,13 +217,13 @@ impl Argument {
         rng: &mut Pcg64Mcg,
     ) -> Self {
         let slots = table.slots as usize;
-        // Room for at least what a tile of a warp may need; a level may have any number of states.
+        // The buffer has space at least for the successors of one tile of a warp. A level may have any number of states.
         let rows_of_tile = |states: usize| 4 * threads + MOST_STEPS * states;
         let room = rows_of_tile(rng.random_range(32..120));
         let mut search = [0u64; SEARCH_WORDS];
         (search[ROOM], search[TILE]) = (room as u64, if room >= rows_of_tile(threads) { threads as u64 } else { 32 });
         let level: Vec<u32> = found.states.iter().flat_map(|(node, location)| [*node, *location]).collect();
-        // In some cases the room is too small.
+        // In some cases the space is too small.
         let steps: usize = found.successors.iter().map(Vec::len).sum();
         let room_for_steps = if rng.random_bool(0.7) { steps + 1 } else { 1 + steps / 3 };
         let labels: Vec<u32> = (0..found.states.len() as u32).collect();
@@ -263,7 +264,7 @@ impl Argument {
             first: memory.allocate_with("first", Use::Shared, &[u64::MAX]),
             members: memory.allocate("members", Use::Shared, 8 * found.states.len()).cast(),
         };
-        // Passes look at all slots, or at the listed slots.
+        // Passes visit either all slots or the listed slots.
         Self {
             listed: if rng.random_bool(0.5) { of.order } else { std::ptr::null_mut() },
             trail: Trail { starts: of.starts, ..of.trail },

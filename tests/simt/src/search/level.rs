@@ -1,8 +1,8 @@
-//! A level of a product, processed by one rank of several: the model checker's kernel makes offers of the successors of as many
-//! states as it has room for. In this simulation one rank has the level, and no rank receives the offers.
+//! A level of a product, processed by one of several ranks. The model checker's kernel makes offers of the successors of as many
+//! states as it has space for. In this simulation only one rank has states of the level, and no rank receives the offers.
 //!
 //! The library processes the offers: [`crate::partition`] simulates how it sorts a batch by owner and returns answers. The two
-//! share no kernel and no memory, because the host lies between them, so each has its own simulation.
+//! simulations are separate, because the two parts share no kernel and no memory: the host acts between them.
 
 use super::Run;
 use super::case::State;
@@ -13,7 +13,7 @@ use crate::table::wrong;
 use std::collections::HashSet;
 
 impl Run {
-    /// Checks what a rank has written for a level's states, as far as it had room.
+    /// Checks what a rank has written for those states of a level for which it had space.
     pub fn judge_level(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { case, found, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));

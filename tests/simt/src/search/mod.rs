@@ -1,8 +1,8 @@
-//! The model checker's kernels (examples/explore/search/src/gpu): a search level by level, and passes for accepting cycles, for
-//! random graphs and automata, compared with plain loops.
+//! The model checker's kernels (examples/explore/search/src/gpu): a search level by level, and passes for accepting cycles. They
+//! run on random graphs and automata, and the results are compared with those of plain loops.
 //!
 //! - `case`: the graphs, the automata, the plain loops.
-//! - `kernels`: arguments that the kernels are launched with.
+//! - `kernels`: the arguments of the kernels.
 //! - `rows`, `residue`, `level`: checks of particular searches, beyond those of every search.
 
 mod case;
@@ -27,11 +27,11 @@ use rows::Growing;
 pub enum What {
     /// A system without an automaton.
     System,
-    /// A system in an indexed table, whose rows are the order, with parents beside them.
+    /// A system in an indexed table: its rows are the order of the states, and parents are stored in addition.
     Rows,
     /// A product with an automaton, followed by a search for its accepting cycles.
     Product,
-    /// A level of a product, by a rank of several: successors become offers.
+    /// A level of a product, processed by one of several ranks: successors become offers.
     Level,
 }
 
@@ -54,12 +54,12 @@ struct Run {
     found: Found,
     table: Table,
     of: Box<Argument>,
-    /// Rounds of passes.
+    /// Number of rounds of passes.
     rounds: usize,
     growing: Option<Growing>,
 }
 
-/// Largest number of rounds of passes.
+/// Maximum number of rounds of passes.
 const ROUNDS: usize = 3;
 const MOST_BLOCKS: usize = 2;
 
@@ -71,14 +71,14 @@ impl RandomSearch {
         Self { what, kernels, run: None }
     }
 
-    /// Draws a table: large enough for all states, or, if `small`, mostly too small.
+    /// Draws a table. It is large enough for all states or, if `small` is set, mostly too small.
     fn table(&self, memory: &mut Memory, found: &Found, small: bool, rng: &mut Pcg64Mcg) -> Table {
         let kernels = if self.what == What::Rows { indexed(2, 32) } else { bucket(2, 16, 32) }.expect("a spec of every build");
         let fill = if small { rng.random_range(0.1..1.0) } else { rng.random_range(1.5..2.5) };
         let slots = (found.states.len() as f64 * fill) as u64 + if small { 1 } else { 16 };
         let buckets = next_prime(slots.div_ceil(kernels.slots_per_bucket()) as u32).into();
         let empty = [u32::MAX, u32::MAX - 1, u32::MAX - 2, u32::MAX - 3];
-        // Each lane may lose one row per level, and one more each time that a level is repeated.
+        // Each lane may lose one row per level, and another one each time a level is repeated.
         let times = found.starts.len() + 1 + if small { 8 } else { 0 };
         let rows = (found.states.len() + MOST_BLOCKS * self.kernels.block() * times) as u64;
         let spare_cells = *[8, 64, 256].get(rng.random_range(0..3usize)).expect("there are three");
@@ -96,7 +96,7 @@ impl Run {
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let (count, counts) = (found.states.len(), memory.at(of.counts.cast_const(), 5));
         let search = memory.at(of.search.cast_const(), SEARCH_WORDS);
-        // States are listed in an order, or in rows.
+        // States are listed either in an order or in rows.
         let listed = if what == What::Rows { counts[1] } else { counts[3] };
         if (listed, counts[2]) != (count as u64, 0) {
             return no("states", format!("{listed} and {} rejected, not {count} and none", counts[2]));
@@ -118,7 +118,8 @@ impl Run {
         Ok(())
     }
 
-    /// Checks that each level has the same states as in the plain search, in any order; `starts` has the levels that began later.
+    /// Checks that each level has the same states as in the plain search, in any order, and that `starts` has the beginnings of
+    /// the later levels.
     fn judge_order(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { found, table, of, rounds, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));

@@ -1,5 +1,5 @@
-//! Checks of the residue that passes for accepting cycles leave of a product, and of the data derived from it for a run: members,
-//! steps, and a way back.
+//! Checks the residue that passes for accepting cycles leave in a product, and the data that are derived from it for a run:
+//! members, steps, and a way back.
 
 use super::Run;
 use super::case::{COUNT, IN_RESIDUE, IS_ACCEPTING};
@@ -10,14 +10,14 @@ use crate::table::wrong;
 use std::collections::HashSet;
 
 impl Run {
-    /// Checks the flags of all states, and the counts. `numbers` are by slot.
+    /// Checks the flags and the counts of all states. `numbers` maps a slot to the number of its state.
     pub fn judge_passes(&self, memory: &Memory, numbers: &[usize], order: &[u64]) -> Result<(), Wrong> {
         let Self { case, found, table, of, rounds, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
         let (flags, expected) = (memory.at(of.flags.cast_const(), table.slots as usize), case.passes(found, *rounds));
         for (slot, flags) in flags.iter().enumerate() {
             let expected = match numbers[slot] {
-                // Slots without a state keep their flags, unless all slots are looked at.
+                // A slot without a state keeps its flags, unless passes visit all slots.
                 usize::MAX if !of.listed.is_null() => continue,
                 usize::MAX => 0,
                 number => expected[number],
@@ -37,8 +37,8 @@ impl Run {
         self.judge_run(memory, numbers, &expected, order)
     }
 
-    /// Checks the members of the residue and their steps, the first marked state, and a way back. `numbers` are by slot, flags by
-    /// the number of a state.
+    /// Checks the members of the residue and their steps, the first marked state, and a way back. `numbers` maps a slot to the
+    /// number of its state, and `flags` are by number.
     fn judge_run(&self, memory: &Memory, numbers: &[usize], flags: &[u32], order: &[u64]) -> Result<(), Wrong> {
         let Self { case, found, table, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));
@@ -46,7 +46,7 @@ impl Run {
         let is_inside = |state: usize| flags[state] & IN_RESIDUE != 0;
         let inside: HashSet<usize> = (0..found.states.len()).filter(|state| is_inside(*state)).collect();
         let count = runs[APPENDED] as usize;
-        // States are written by their numbers as members.
+        // The kernel writes a state as its number among the members.
         let members: Vec<usize> =
             memory.at(of.queue.cast_const(), count).iter().map(|reference| numbers[*reference as usize]).collect();
         if count != inside.len() || members.iter().copied().collect::<HashSet<_>>() != inside {

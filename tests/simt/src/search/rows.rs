@@ -1,5 +1,5 @@
-//! A search whose states are the rows of an indexed table, with parents beside them. In half of the cases the table is too small:
-//! then it grows, and the level is repeated.
+//! A search whose states are the rows of an indexed table, with parents in addition. In half of the cases the table is too small.
+//! It then grows, and the level is repeated.
 
 use super::kernels::*;
 use super::{MOST_BLOCKS, Run};
@@ -16,18 +16,18 @@ use std::collections::HashSet;
 /// Growth of a table that is too small at first.
 pub struct Growing {
     rng: Pcg64Mcg,
-    /// Rows for which memory and parents exist.
+    /// Number of rows for which memory and parents exist.
     most_rows: u64,
-    /// The table with an index that is under way, and the argument of the kernel that makes the index.
+    /// The table whose index is being built, and the argument of the kernel that builds it.
     larger: Option<(Table, Box<RebuildArgument>)>,
     growths: u32,
 }
 
-/// Upper bound of growths; slots and rows double each time.
+/// Upper bound of the number of growths. Slots and rows double each time.
 const MOST_GROWTHS: u32 = 12;
 
 impl Run {
-    /// Makes the table small: takes rows away whose memory exists, so that the table may later grow to its original size.
+    /// Makes the table small: removes rows but keeps their memory, so that the table can later grow to its original size.
     pub fn begin_small(&mut self, mut rng: Pcg64Mcg) {
         let most_rows = self.table.slots;
         let rows = if rng.random_bool(0.6) { most_rows } else { rng.random_range(1..=self.found.states.len() as u64) };
@@ -44,8 +44,8 @@ impl Run {
         self.of.view = table.view;
     }
 
-    /// If states found the table full, makes a larger index of the rows and repeats the level, as `grow_by_rows` of the model
-    /// checker does (by_rows.rs).
+    /// If the table was full for some states, builds a larger index of the rows and repeats the level, as `grow_by_rows` of the
+    /// model checker does (by_rows.rs).
     pub fn go_on_by_rows(&mut self, memory: &mut Memory, kernels: &Kernels) -> Result<Vec<Vec<Grid>>, Wrong> {
         let Some(growing) = &mut self.growing else { return Ok(Vec::new()) };
         if let Some((larger, rebuild)) = growing.larger.take() {
@@ -69,7 +69,7 @@ impl Run {
         Ok(vec![vec![grid]])
     }
 
-    /// Installs the new index. The numbers of spares go to the first cells.
+    /// Installs the new index. Moves the numbers of spares to the first cells.
     fn take_index(&mut self, memory: &mut Memory, larger: Table, rebuild: &RebuildArgument) -> Result<(), Wrong> {
         let [offered, named, full, ..] = memory.at(rebuild.counts, 1)[0];
         let stored = memory.read_at::<u64>(larger.view.roots.stored, 1)[0];
@@ -84,7 +84,7 @@ impl Run {
         Ok(())
     }
 
-    /// Resets the counters to their values at the start of the level. The number of stored states stays.
+    /// Resets the counters to their values at the start of the level. Keeps the number of stored states.
     fn do_level_again(&self, memory: &mut Memory) {
         let search = memory.at_mut(self.of.search, SEARCH_WORDS);
         (search[NEXT], search[FOUND], search[FAULTY]) = (search[FIRST], u64::MAX, u64::MAX);
@@ -94,7 +94,7 @@ impl Run {
         memory.at_mut(self.of.counts, REJECTED + 1)[REJECTED] = 0;
     }
 
-    /// Checks states in the rows of the table, level by level, each with a parent in the level before.
+    /// Checks the states in the rows of the table: they are ordered by level, and each has a parent in the level before.
     pub fn judge_rows(&self, memory: &Memory) -> Result<(), Wrong> {
         let Self { found, table, of, .. } = self;
         let no = |rule, detail: String| Err(wrong(rule, detail, Vec::new()));

@@ -1,10 +1,10 @@
-//! Does the simulator notice when something is taken out of the real headers, or of the model checker's kernels? Each mutant is a
-//! copy of `cuda/` and of `examples/explore/search/src/gpu` with one change that must make a test of bucket.rs, compact.rs,
-//! indexed.rs, search.rs or tree.rs fail.
+//! Tests whether the simulator detects that a part of the real headers, or of the model checker's kernels, is missing. Each
+//! mutant is a copy of `cuda/` and of `examples/explore/search/src/gpu` with one change. The change must make a test of
+//! bucket.rs, compact.rs, indexed.rs, search.rs or tree.rs fail.
 //!
-//! `cargo test -p warpset-simt --test simulator -- --ignored --nocapture mutants::` takes about three quarters of an hour:
-//! everything is compiled and run again for each mutant. `WARPSET_SIMT_MUTANT` selects the mutants whose description or file
-//! contains its value.
+//! `cargo test -p warpset-simt --test simulator -- --ignored --nocapture mutants::` takes about three quarters of an hour,
+//! because everything is compiled and run again for each mutant. `WARPSET_SIMT_MUTANT` selects the mutants whose description or
+//! file contains its value.
 //!
 //! Keeps this promise of `src/docs/negative_controls.md`:
 //!
@@ -24,16 +24,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Mutants, and the tests that must notice them.
+/// Mutants, and the tests that must detect them.
 struct Group {
-    /// Modules of `simt`.
+    /// Modules of the test `simt` to run.
     modules: &'static [&'static str],
     /// Specs to compile, in the form of `WARPSET_SIMT_SPECS`; empty means all.
     specs: &'static str,
     mutants: &'static [Mutant],
 }
 
-/// Groups of mutants, by the changed part.
+/// Groups of mutants, one for each changed part.
 const GROUPS: &[Group] = &[
     tables::GROUP,
     nodes::GROUP,
@@ -60,7 +60,7 @@ impl Mutant {
         self.file.starts_with("warpset/")
     }
 
-    /// Text of the file with the change.
+    /// Returns the text of the file with the change.
     fn text(&self) -> String {
         let folder = if self.is_of_headers() { headers() } else { checker() };
         let text = fs::read_to_string(folder.join(self.file)).expect("a file of the folder");
@@ -94,7 +94,7 @@ fn every_mutant_is_killed() {
     assert!(survivors.is_empty(), "not noticed: {survivors:#?}");
 }
 
-/// Whether all tests pass with this mutant; prints what a test that fails has seen.
+/// Whether all tests pass with this mutant. Prints the error of a test that fails.
 fn survives(group: &Group, mutant: &Mutant) -> bool {
     let copies = ["mutant", "mutant-checker"].map(|name| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
     for (folder, copy) in [headers(), checker()].iter().zip(&copies) {

@@ -1,4 +1,4 @@
-//! Mutants of table functions that only the model checker's searches use, and of the searches' barrier of all blocks.
+//! Mutants of table functions that only the model checker's searches use, and of the barrier of all blocks in a search.
 
 use super::{Group, Mutant};
 

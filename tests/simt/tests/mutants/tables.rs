@@ -1,5 +1,5 @@
-//! Mutants of parts that all tables share: claims of chunks, searches of buckets, and loops over batches and slots. All specs are
-//! tested.
+//! Mutants of parts that all tables share: claims of chunks, searches of buckets, and loops over batches and slots. The tests use
+//! all specs.
 
 use super::{Group, Mutant};
 
@@ -104,6 +104,18 @@ const MUTANTS: &[Mutant] = &[
         file: "warpset/batch/search.cuh",
         from: "            Warp::sync();  // a vector is read by its tile until here",
         to: "            // a vector is read by its tile until here",
+    },
+    Mutant {
+        what: "the barrier between the list of looking lanes and the lanes that read it",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "                Warp::sync();\n                if (Warp::lane() < turns) owner_of_turn",
+        to: "                if (Warp::lane() < turns) owner_of_turn",
+    },
+    Mutant {
+        what: "the turn of a lane: it takes the votes of another lane's bucket",
+        file: "warpset/bucket/warp_search.cuh",
+        from: "shares_looks ? my_turn - (first + i * tiles)",
+        to: "shares_looks ? my_turn - first",
     },
     Mutant {
         what: "the barrier after vectors have been copied to scratch memory",

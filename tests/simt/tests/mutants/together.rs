@@ -1,4 +1,4 @@
-//! Mutants of trees that a warp makes from changes, and of blocks that gather vectors before they put them.
+//! Mutants of two parts: a warp builds trees from changes, and a block gathers vectors before it puts them.
 
 use super::{Group, Mutant};
 

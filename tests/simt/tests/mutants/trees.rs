@@ -1,4 +1,4 @@
-//! Mutants of trees that warps make from whole vectors, and that one thread makes from changes.
+//! Mutants of two parts: a warp builds trees from whole vectors, and one thread builds trees from changes.
 
 use super::{Group, Mutant};
 

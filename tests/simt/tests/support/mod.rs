@@ -9,7 +9,7 @@ use warpset_simt::machine::Rules;
 use warpset_simt::stress::{Scale, Stress};
 use warpset_simt::table::Kernels;
 
-/// Schedulers that choose at random or in lock-step; each explores every stress trial.
+/// Schedulers that choose at random or in lock-step. Each explores every stress trial.
 pub const SCHEDULERS: [Strategy; 3] = [Strategy::Random, Strategy::Pct(3), Strategy::LockStep];
 
 /// Whether this is the long run.
@@ -17,7 +17,7 @@ pub fn is_long() -> bool {
     warpset_testing::sizes::is_on("WARPSET_SIMT_FULL")
 }
 
-/// Number of schedules: `few` in the full run, a tenth of that in a plain one, `many` in the long run.
+/// Number of schedules: `many` in the long run, `few` in the full run, and a tenth of `few` in a plain run.
 pub fn share(few: u64, many: u64) -> u64 {
     if is_long() {
         many
@@ -28,7 +28,7 @@ pub fn share(few: u64, many: u64) -> u64 {
     }
 }
 
-/// Most schedules of a tiny case that a full run completes.
+/// Limit of the schedules of a tiny case. A long or full run completes every case.
 pub fn tiny() -> u64 {
     if is_long() || warpset_testing::sizes::full() { u64::MAX } else { 500 }
 }
@@ -41,7 +41,7 @@ pub fn layouts(specs: &[&Kernels]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Stress trials of each kind in a full run, for each scheduler.
+/// Number of stress trials of each kind in a full run, for each scheduler.
 #[derive(Clone, Copy)]
 pub struct Few {
     pub lanes: u64,
@@ -49,7 +49,7 @@ pub struct Few {
     pub warps: u64,
 }
 
-/// Trials of one module; its name begins theirs.
+/// Trials of one module. Their names begin with the name of the module.
 pub struct Group {
     name: &'static str,
     pub trials: Vec<Trial>,
@@ -60,9 +60,10 @@ impl Group {
         Self { name, trials: Vec::new() }
     }
 
-    /// Adds a trial. With `WARPSET_SIMT_FIRST_FAILURE=1`, trials that begin after one has failed end at once: a mutant needs one.
+    /// Adds a trial. With `WARPSET_SIMT_FIRST_FAILURE=1`, trials that begin after another one has failed end at once, because one
+    /// failure is enough for a mutant.
     pub fn test(&mut self, name: impl Display, test: impl FnOnce() -> Result<(), Failed> + Send + 'static) {
-        // Relaxed, here and below: a trial that misses the store runs in vain.
+        // Relaxed, here and below: a trial that misses the store only runs in vain.
         static HAS_FAILED: AtomicBool = AtomicBool::new(false);
         let ends_early = warpset_testing::sizes::is_on("WARPSET_SIMT_FIRST_FAILURE");
         self.trials.push(Trial::test(format!("{}::{name}", self.name), move || {
@@ -75,7 +76,7 @@ impl Group {
         }));
     }
 
-    /// Adds an exploration that must catch nothing; it prints how much it tried.
+    /// Adds an exploration that must catch nothing. It prints how much it has tried.
     pub fn explore<P: Program + 'static>(
         &mut self,
         name: impl Display,
@@ -96,7 +97,7 @@ impl Group {
     /// Adds all stress trials of a spec.
     pub fn stress(&mut self, kernels: &'static Kernels, few: Few) {
         self.stress_of_lanes(kernels, few.lanes);
-        // Where loads see only the newest value, operations are also checked to be linearizable.
+        // If loads return only the newest value, operations are also checked to be linearizable.
         self.stress_of(kernels, Scale::Lanes, false, few.sequential, 100_000);
         self.stress_of_warps(kernels, few.warps);
     }

@@ -10,7 +10,7 @@ use proptest::sample::select;
 /// A model of up to three processes, which read and write a few variables and use every form of communication.
 pub fn model() -> impl Strategy<Value = String> {
     proptest::collection::vec(process(), 1..4).prop_map(|processes| {
-        let mut text = "const byte K = 2;\nbyte x, a[3] = {1, 0, 2};\nint y = -1;\n".to_string();
+        let mut text = "const byte K = 2;\nbyte x, a[3] = {1, 0, 2}, b[2][3] = {{1}, {0, 2}};\nint y = -1;\n".to_string();
         text += "channel c, d;\nchannel {byte} q[2];\nchannel {byte, int} t[0];\n";
         for (number, process) in processes.iter().enumerate() {
             text += &format!("process P_{number} {{\n{process}}}\n");
@@ -113,6 +113,7 @@ fn target() -> impl Strategy<Value = String> {
     prop_oneof![
         12 => select(vec!["x", "y", "a", "a[1]", "a[x % 3]", "l", "m[l % 2]", "m[1]"]),
         1 => Just("m[l]"),
+        1 => select(vec!["b[1][2]", "b[l % 2][0]", "b[0][x]", "b[l][l]"]),
     ]
     .prop_map(Into::into)
 }
@@ -132,6 +133,9 @@ fn expression() -> impl Strategy<Value = String> {
         "l",
         "m[0]",
         "m[x % 2]",
+        "b[1][1]",
+        "b[x % 2][l % 3]",
+        "b[l][x]",
         "K",
         "P_0.s1",
         "P_0.l",
@@ -139,7 +143,7 @@ fn expression() -> impl Strategy<Value = String> {
         "true",
     ];
     let leaf = select(leaves).prop_map(String::from);
-    leaf.prop_recursive(3, 12, 2, |inner| {
+    leaf.prop_recursive(3, 12, 3, |inner| {
         let operators =
             vec!["+", "-", "*", "==", "!=", "<", "<=", ">", ">=", "and", "or", "imply", "&&", "||", "&", "|", "^", "<<", ">>"];
         prop_oneof![
@@ -150,6 +154,8 @@ fn expression() -> impl Strategy<Value = String> {
             1 => (inner.clone(), select(vec!["2", "3", "-2", "x"])).prop_map(|(left, right)| format!("{left} / {right}")),
             1 => inner.clone().prop_map(|inner| format!("not {inner}")),
             1 => inner.clone().prop_map(|inner| format!("-{inner}")),
+            1 => (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(condition, then, otherwise)| format!("({condition} ? {then} : {otherwise})")),
             1 => inner.prop_map(|inner| format!("~({inner})")),
         ]
     })

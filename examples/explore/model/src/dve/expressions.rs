@@ -20,7 +20,8 @@ const MAX_NESTING: usize = 64;
 /// Most labels that one `enabled(gate)` may match: each becomes a part of the condition.
 const MOST_LABELS: usize = 1 << 16;
 
-/// Operator precedence as in C, lowest first, with `imply` below all others; all operators are left-associative.
+/// Operator precedence as in C, lowest first, with `imply` below all others; all operators are left-associative. `? :` is below
+/// them.
 static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
     let left = |rule| Op::infix(rule, Assoc::Left);
     PrattParser::new()
@@ -66,7 +67,7 @@ impl Scope<'_> {
     /// Resolves the target of an assignment or a receive.
     pub fn target(&self, pair: Pair) -> Result<StoreTarget, Diagnostic> {
         let at = span(&pair);
-        let mut parts = pair.into_inner();
+        let mut parts = pair.into_inner().peekable();
         let name = parts.next().expect("a target begins with a name");
         let variable = match self.find(&name)? {
             Meaning::Variable(variable) => variable,
@@ -75,10 +76,7 @@ impl Scope<'_> {
                 return Err(Diagnostic::new(at, message, "a constant cannot be assigned"));
             }
         };
-        let brackets = parts.next();
-        let index_at = brackets.as_ref().map_or(at, span);
-        let index = self.index(&name, variable, brackets, MAX_NESTING)?;
-        self.look_at_index(variable, index.as_ref(), index_at);
+        let index = self.index(&name, variable, parts.collect(), MAX_NESTING)?;
         Ok(StoreTarget { variable, index, span: at })
     }
 
@@ -110,12 +108,21 @@ impl Scope<'_> {
             let expression = Expression::unary(unary_operator(operator.as_rule()), operand.expression(at));
             fits(Part::One { expression, depth })
         };
+        let is_operand = |part: &Pair| part.as_rule() != Rule::question;
+        let mut branches = pair.clone().into_inner().skip_while(is_operand).skip(1);
         let part = OPERATORS
             .map_primary(|primary| self.primary(primary, nesting).map(Part::new).and_then(fits))
             .map_prefix(prefix)
             .map_infix(binary)
-            .parse(pair.into_inner())?;
-        Ok(part.expression(at))
+            .parse(pair.into_inner().take_while(is_operand))?;
+        let condition = part.expression(at);
+        let Some((then, otherwise)) = branches.next().zip(branches.next()) else { return Ok(condition) };
+        let parts = [condition, self.lower(then, nesting)?, self.lower(otherwise, nesting)?];
+        if parts.iter().any(|part| part.depth() >= MAX_DEPTH) {
+            return Err(too_large());
+        }
+        let [condition, then, otherwise] = parts;
+        Ok(Expression::conditional(condition, then, otherwise))
     }
 
     pub fn warn(&self, warning: Warning) {
@@ -132,11 +139,6 @@ impl Scope<'_> {
             left.value(),
             right.value(),
         ));
-    }
-
-    /// Warns of a constant index outside the array.
-    fn look_at_index(&self, array: usize, index: Option<&Expression>, at: Span) {
-        self.warnings.borrow_mut().extend(warnings::of_index(&self.variables[array], index, at));
     }
 
     fn primary(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
@@ -163,10 +165,10 @@ impl Scope<'_> {
         let mut parts = pair.into_inner().peekable();
         let name = parts.next().expect("a reference begins with a name");
         match parts.next_if(|part| matches!(part.as_rule(), Rule::dot | Rule::arrow)) {
-            None => self.load(&name, self.find(&name)?, parts.next(), nesting),
+            None => self.load(&name, self.find(&name)?, parts.collect(), nesting),
             Some(by) => {
                 let of_process = parts.next().expect("a name comes after the dot or arrow");
-                self.of_process(name, by.as_rule(), of_process, parts.next(), nesting)
+                self.of_process(name, by.as_rule(), of_process, parts.collect(), nesting)
             }
         }
     }
@@ -236,7 +238,7 @@ impl Scope<'_> {
         owner: Pair,
         by: Rule,
         name: Pair,
-        index: Option<Pair>,
+        indices: Vec<Pair>,
         nesting: usize,
     ) -> Result<Expression, Diagnostic> {
         let Some(&process) = self.names.processes.get(owner.as_str()) else {
@@ -246,13 +248,13 @@ impl Scope<'_> {
         };
         let (states, locals) = (&self.names.states[process], &self.names.locals[process]);
         if by == Rule::dot
-            && index.is_none()
+            && indices.is_empty()
             && let Some(&location) = states.get(name.as_str())
         {
             return Ok(Expression::At { process, location });
         }
         match locals.get(name.as_str()) {
-            Some(meaning) => self.load(&name, *meaning, index, nesting),
+            Some(meaning) => self.load(&name, *meaning, indices, nesting),
             None => {
                 let mut known = states.names();
                 known.extend(locals.names());
@@ -261,29 +263,58 @@ impl Scope<'_> {
         }
     }
 
-    fn load(&self, name: &Pair, meaning: Meaning, index: Option<Pair>, nesting: usize) -> Result<Expression, Diagnostic> {
-        let variable = match (meaning, &index) {
+    fn load(&self, name: &Pair, meaning: Meaning, indices: Vec<Pair>, nesting: usize) -> Result<Expression, Diagnostic> {
+        let variable = match (meaning, indices.first()) {
             (Meaning::Constant(value), None) => return Ok(Expression::Constant(value)),
             (Meaning::Constant(_), Some(index)) => return Err(not_an_array(name, index)),
             (Meaning::Variable(variable) | Meaning::ConstantArray(variable), _) => variable,
         };
-        let index_at = index.as_ref().map_or(span(name), span);
-        let at = super::grammar::join(span(name), index_at);
-        let index = self.index(name, variable, index, nesting)?;
-        self.look_at_index(variable, index.as_ref(), index_at);
-        Ok(match index {
+        let at = super::grammar::join(span(name), indices.last().map_or(span(name), span));
+        Ok(match self.index(name, variable, indices, nesting)? {
             None => Expression::Variable(variable),
             Some(index) => Expression::Element { array: variable, index: Box::new(index), span: at },
         })
     }
 
-    /// The index of an access to a variable; an array without an index means its first element.
-    fn index(&self, name: &Pair, variable: usize, index: Option<Pair>, nesting: usize) -> Result<Option<Expression>, Diagnostic> {
-        match (index, self.variables[variable].is_array) {
-            (None, false) => Ok(None),
-            (None, true) => Ok(Some(Expression::Constant(0))),
-            (Some(index), false) => Err(not_an_array(name, &index)),
-            (Some(index), true) => self.lower(index.into_inner().next().expect("an index is an expression"), nesting).map(Some),
+    /// The number of the element that indices name. An array of one dimension without an index means its first element.
+    fn index(&self, name: &Pair, variable: usize, indices: Vec<Pair>, nesting: usize) -> Result<Option<Expression>, Diagnostic> {
+        let of = &self.variables[variable];
+        let lower = |pair: &Pair| self.lower(pair.clone().into_inner().next().expect("an index is an expression"), nesting);
+        let warn = |index: &Expression, elements: usize, kind: &str, at: Span| {
+            self.warnings.borrow_mut().extend(warnings::of_index(&of.name, elements, kind, index, at));
+        };
+        match (&indices[..], of.is_array, of.columns) {
+            ([], false, _) => Ok(None),
+            ([], true, None) => Ok(Some(Expression::Constant(0))),
+            ([index, ..], false, _) => Err(not_an_array(name, index)),
+            ([index], true, None) => {
+                let value = lower(index)?;
+                warn(&value, of.initial.len(), "elements", span(index));
+                Ok(Some(value))
+            }
+            ([row, column], true, Some(columns)) => {
+                let rows = of.initial.len() / columns;
+                let within = |dimension, elements, kind, pair: &Pair| -> Result<Expression, Diagnostic> {
+                    let value = lower(pair)?;
+                    warn(&value, elements, kind, span(pair));
+                    Ok(Expression::within(variable, dimension, elements, value, span(pair)))
+                };
+                let (first, second) = (within(0, rows, "rows", row)?, within(1, columns, "elements in a row", column)?);
+                let at = super::grammar::join(span(row), span(column));
+                let before = Expression::binary(Binary::Multiply, first, Expression::Constant(columns as i32), at);
+                Ok(Some(Expression::binary(Binary::Add, before, second, at)))
+            }
+            (_, _, columns) => {
+                let (name, at) = (name.as_str(), indices.last().map_or(span(name), span));
+                let (has, access) = match columns {
+                    Some(_) => ("two dimensions", format!("{name}[i][j]")),
+                    None => ("one dimension", format!("{name}[i]")),
+                };
+                let given = if indices.len() == 1 { "one index".into() } else { format!("{} indices", indices.len()) };
+                let error =
+                    Diagnostic::new(at, format!("the array `{name}` has {has}, but this has {given}"), "the number of indices");
+                Err(error.with_help(format!("an element is written {access}")))
+            }
         }
     }
 

@@ -78,6 +78,7 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         _ if is_infix && rest.starts_with('=') => "a comparison is written `==`",
         _ if before.ends_with('=') && !before.ends_with("==") && rest.starts_with('=') => "an assignment is written `=`",
         _ if rest.starts_with('@') => "the state s of a process P is written P.s",
+        _ if rest.starts_with(',') && is_in_index(before) => "an element of an array of two dimensions is a[i][j]",
         _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !is_name_character(c)).next() {
             Some("len" | "full" | "empty" | "nfull" | "nempty") => {
                 "conditions cannot look into a channel: count its messages in a variable"
@@ -89,6 +90,21 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// Whether a text ends inside the brackets of an index.
+fn is_in_index(before: &str) -> bool {
+    let mut closed = 0;
+    for mark in before.chars().rev() {
+        match mark {
+            ']' => closed += 1,
+            '[' if closed == 0 => return true,
+            '[' => closed -= 1,
+            ';' | '{' | '}' => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether a word of characters that names may have is a name: neither a keyword nor empty, and it does not begin with a digit.

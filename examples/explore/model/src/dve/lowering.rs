@@ -130,14 +130,25 @@ impl Lowering {
         let at = span(&pair);
         let mut parts = pair.into_inner();
         let name = parts.next().expect("a declaration has a name");
-        let (mut size, mut initial) = (None, None);
+        let (mut sizes, mut initial) = (Vec::new(), None);
         for part in parts {
             match part.as_rule() {
-                Rule::size => size = Some(self.size(part, process, 1..=MAX_ELEMENTS)?),
+                Rule::size if sizes.len() == 2 => {
+                    return Err(Diagnostic::new(span(&part), "a third dimension", "an array has one or two"));
+                }
+                Rule::size => sizes.push((self.size(part.clone(), process, 1..=MAX_ELEMENTS)?, span(&part))),
                 _ => initial = Some(part),
             }
         }
-        let mut given = self.initial_values(initial, process, size.is_some(), at)?;
+        let size = sizes.iter().map(|(size, _)| *size).reduce(|rows, columns| rows * columns);
+        let columns = sizes.get(1).map(|(columns, _)| *columns);
+        if let (Some(size), Some((_, at))) = (size.filter(|size| *size > MAX_ELEMENTS as usize), sizes.last()) {
+            return Err(Diagnostic::new(*at, format!("an array of {size} elements"), format!("{MAX_ELEMENTS} are possible")));
+        }
+        let mut given = match (initial, columns) {
+            (Some(rows), Some(columns)) => self.initial_rows(rows, process, &name, sizes[0].0, columns)?,
+            (initial, _) => self.initial_values(initial, process, size.is_some(), at)?,
+        };
         let full_name = process.map_or_else(String::new, |process| format!("{}.", self.processes[process].name)) + name.as_str();
         if let Some(value) = self.constants.fitting(&full_name, ty, type_name(ty), span(&name))? {
             let refused = match (is_constant, size) {
@@ -153,8 +164,8 @@ impl Lowering {
         if is_constant && size.is_none() {
             self.known_constants.push(full_name);
         }
-        if let Some(size) = size {
-            self.look_at_length(&name, &given, size);
+        if let Some(size) = size.filter(|_| columns.is_none()) {
+            self.look_at_length(name.as_str(), &given, size);
         }
         let given = given.into_iter().take(size.unwrap_or(1)).map(|(value, at)| self.fitting(value, ty, at, 1));
         let mut values: Vec<i32> = given.collect();
@@ -166,7 +177,7 @@ impl Lowering {
         };
         if !matches!(meaning, Meaning::Constant(_)) {
             let name = name.as_str().into();
-            self.variables.push(Variable::new(name, process, ty, size.is_some(), values));
+            self.variables.push(Variable { columns, ..Variable::new(name, process, ty, size.is_some(), values) });
         }
         let names = match process {
             Some(process) => &mut self.names.locals[process],
@@ -184,8 +195,8 @@ impl Lowering {
     }
 
     /// Warns of a list whose length differs from the size of its array.
-    fn look_at_length(&self, name: &Pair, given: &[(i32, Span)], size: usize) {
-        self.warnings.borrow_mut().extend(warnings::of_list(name.as_str(), given, size, "0"));
+    fn look_at_length(&self, name: &str, given: &[(i32, Span)], size: usize) {
+        self.warnings.borrow_mut().extend(warnings::of_list(name, given, size, "0"));
     }
 
     /// Warns of stores of constants that do not fit their type.
@@ -226,11 +237,43 @@ impl Lowering {
             (None, _) => Ok(Vec::new()),
             (Some(pair), true) if pair.as_rule() == Rule::list => pair.into_inner().map(constant).collect(),
             (Some(pair), false) if pair.as_rule() == Rule::expression => Ok(vec![constant(pair)?]),
+            (Some(pair), true) if pair.as_rule() == Rule::rows => Err(Diagnostic::new(
+                span(&pair),
+                "a list of lists for an array of one dimension",
+                "a list { ... } of values is needed",
+            )),
             (Some(_), true) => Err(Diagnostic::new(at, "a single value for an array", "a list { ... } is needed")),
             (Some(_), false) => {
                 Err(Diagnostic::new(at, "a list of values for a variable that is not an array", "one value is needed"))
             }
         }
+    }
+
+    /// The initial values of an array of two dimensions: those of each row, and zeros for what is missing.
+    fn initial_rows(
+        &self,
+        pair: Pair,
+        process: Option<ProcessId>,
+        name: &Pair,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Vec<(i32, Span)>, Diagnostic> {
+        let at = span(&pair);
+        if pair.as_rule() != Rule::rows {
+            return Err(Diagnostic::new(at, "no list of lists for an array of two dimensions", "{ { ... }, { ... } } is needed"));
+        }
+        let lists: Vec<Pair> = pair.into_inner().collect();
+        let firsts: Vec<(i32, Span)> = lists.iter().map(|list| (0, span(list))).collect();
+        self.look_at_length(name.as_str(), &firsts, rows);
+        let mut values = Vec::new();
+        for (row, list) in lists.into_iter().take(rows).enumerate() {
+            let at = span(&list);
+            let mut given = self.initial_values(Some(list), process, true, at)?;
+            self.look_at_length(&format!("{}[{row}]", name.as_str()), &given, columns);
+            given.resize(columns, (0, at));
+            values.append(&mut given);
+        }
+        Ok(values)
     }
 
     fn channels(&mut self, pair: Pair, messages: &Messages) -> Result<(), Diagnostic> {

@@ -3,6 +3,7 @@
 use super::Dve;
 use crate::diagnostic::Severity;
 use crate::ir::{Action, Source, Type};
+use crate::terms::Term;
 use proptest::prelude::*;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
@@ -58,6 +59,92 @@ fn declarations_are_read() {
 }
 
 #[test]
+fn arrays_may_have_two_dimensions() {
+    let text = with("const byte N = 2; byte m[N][3] = {{1, 2}, {3}}, empty[3][1]; const int t[1][2] = {{-1, 4}};", "");
+    let model = read(&text).unwrap().model;
+    let found: Vec<_> = model.variables.iter().map(|v| (v.name.as_str(), v.columns, v.initial.as_slice())).collect();
+    let expected: [(&str, Option<usize>, &[i32]); 3] =
+        [("m", Some(3), &[1, 2, 0, 3, 0, 0]), ("empty", Some(1), &[0, 0, 0]), ("t", Some(2), &[-1, 4])];
+    assert_eq!(found, expected);
+    let names: Vec<String> = (0..6).map(|element| model.variables[0].element_name("m", element)).collect();
+    assert_eq!(names, ["m[0][0]", "m[0][1]", "m[0][2]", "m[1][0]", "m[1][1]", "m[1][2]"]);
+}
+
+/// Each index is checked by itself: an index beyond its row is no element of the next row.
+#[test]
+fn elements_of_two_dimensions_have_their_own_limits() {
+    let dve = read(&with("byte m[2][3] = {{1, 2, 3}, {4, 5, 6}}, i, j;", "")).unwrap();
+    let (model, state) = (&dve.model, dve.model.initial_state());
+    let value = |text: &str| {
+        let condition = dve.condition(&Source { name: "condition".into(), text: text.into() }).unwrap().0;
+        let of = Term::of(&condition, model).value(model, &state);
+        of.map_err(|fault| fault.message(model))
+    };
+    for row in 0..2 {
+        for column in 0..3 {
+            let expected = Ok(3 * row + column + 1);
+            assert_eq!(value(&format!("m[{row}][{column}]")), expected);
+            assert_eq!(value(&format!("m[i + {row}][j + {column}]")), expected);
+            assert_eq!(value(&format!("m[i + {row}][m[{row}][{column}] - 1 - 3 * {row}]")), expected);
+        }
+    }
+    for (text, message) in [
+        ("m[i][j + 3]", "a row of the array m has 3 elements, but its second index is 3"),
+        ("m[i][j - 1]", "a row of the array m has 3 elements, but its second index is -1"),
+        ("m[i + 2][j]", "the array m has 2 rows, but its first index is 2"),
+        ("m[0][7]", "a row of the array m has 3 elements, but its second index is 7"),
+        ("m[-1][3]", "the array m has 2 rows, but its first index is -1"),
+        // The number of the element would wrap around to 0.
+        ("m[i + 1431655766][j - 1]", "the array m has 2 rows, but its first index is 1431655766"),
+    ] {
+        assert_eq!(value(text), Err(message.into()), "{text}");
+    }
+}
+
+/// The condition is evaluated first, and then one of the others; `? :` is below all operators and is joined from the right.
+#[test]
+fn conditional_expressions_choose() {
+    let dve = read(&with("byte x = 3, v[3] = {7, 8, 9};", "")).unwrap();
+    let (model, state) = (&dve.model, dve.model.initial_state());
+    for (text, expected) in [
+        ("x == 3 ? 10 : 20", 10),
+        ("x == 4 ? 10 : 20", 20),
+        ("1 + x ? 2 : 3 + 100", 2),
+        ("x == 4 ? 1 : x == 3 ? 2 : 3", 2),
+        ("x == 3 ? x == 4 ? 1 : 2 : 3", 2),
+        ("(x == 4 ? 1 : 2) + 5", 7),
+        ("x < 3 imply x > 3 ? 1 : 2", 1),
+        ("not x ? 1 : 2", 2),
+        ("-x ? -x : 0", -3),
+        ("x < 3 ? v[x] : 0", 0),
+        ("x != 0 ? 12 / x : 1 / (x - 3)", 4),
+        ("false ? 1 / 0 : v[x ? 2 : 7]", 9),
+        ("P.a ? 1 : 0", 1),
+    ] {
+        let condition = dve.condition(&Source { name: "condition".into(), text: text.into() }).unwrap().0;
+        assert_eq!(Term::of(&condition, model).value(model, &state), Ok(expected), "{text}");
+    }
+    // A constant condition chooses while the model is read.
+    let text = with("const byte N = 4; byte a[N > 3 ? 2 : 1] = {N == 4 ? 5 : 6};", "");
+    assert_eq!(read(&text).unwrap().model.variables[0].initial, [5, 0]);
+}
+
+/// The values of a branch are those for which its condition holds: a counter that is set back needs no bit more.
+#[test]
+fn conditions_bound_the_values_of_their_branches() {
+    let bits = |value: &str| {
+        let text = trans(&format!("a -> a {{ effect x = {value}; }};"));
+        let model = read(&text).unwrap().model;
+        model.layout.variables[0].unwrap().bits
+    };
+    assert_eq!(bits("x < 6 ? x + 1 : 0"), 3);
+    assert_eq!(bits("x == 6 ? 0 : x < 6 ? x + 1 : x"), 3);
+    assert_eq!(bits("x != 6 ? x + 1 : 0"), 8, "`!=` bounds nothing");
+    assert_eq!(bits("x >= 3 ? 0 : x + 1"), 2);
+    assert_eq!(bits("x ? 0 : 1"), 1);
+}
+
+#[test]
 fn what_is_not_computed_as_it_is_written_is_a_warning() {
     let warned = |text: &str| {
         let warnings = read(text).unwrap().warnings;
@@ -82,6 +169,10 @@ fn what_is_not_computed_as_it_is_written_is_a_warning() {
         ("int x = 1 >> -1;", &[11], 1),
         ("byte x = 0 and 1 / 0;", &[18], 0),
         ("byte a[2], b = 0 and a[2];", &[23], 0),
+        ("byte a[2][2] = {{1, 2}, {3, 4, 5}};", &[32], 1),
+        ("byte a[2][2] = {{1, 2}};", &[17], 0),
+        ("byte a[1][1] = {{1}, {2}};", &[22], 1),
+        ("byte a[2][3], b = 0 and a[2][0] + a[1][3];", &[26, 39], 0),
     ] {
         let columns: Vec<_> = columns.iter().map(|column| (1, *column)).collect();
         assert_eq!(warned(&with(text, "")), (columns, values), "{text}");
@@ -203,6 +294,17 @@ fn errors_say_what_and_where() {
         (with("byte x = 1 / 0;", ""), 1, "a constant is needed"),
         (with("byte x = {1};", ""), 1, "a list of values for a variable that is not an array"),
         (with("byte x[2] = 1;", ""), 1, "a single value for an array"),
+        (with("byte x[2] = {{1}, {2}};", ""), 1, "a list of lists for an array of one dimension"),
+        (with("byte x[2][2] = {1, 2};", ""), 1, "no list of lists for an array of two dimensions"),
+        (with("byte x[2][2][2];", ""), 1, "a third dimension"),
+        (with("byte x[300][300];", ""), 1, "an array of 90000 elements"),
+        (with("byte x[2][2], y = x[1];", ""), 1, "the array `x` has two dimensions, but this has one index"),
+        (with("byte x[2][2], y = x;", ""), 1, "the array `x` has two dimensions, but this has 0 indices"),
+        (trans("a -> b { effect v[0][1] = 1; };"), 2, "the array `v` has one dimension, but this has 2 indices"),
+        (trans("a -> b { effect x[0][1] = 1; };"), 2, "`x` is not an array"),
+        (trans("a -> b { guard x ? 1; };"), 2, "`;` is not expected here: `:` was expected"),
+        (trans("a -> b { guard v[1; };"), 2, "`;` is not expected here: `]` was expected"),
+        (trans("a -> b { guard x ? 1 : ; };"), 2, "`;` is not expected here"),
         (with("", "accept a;"), 3, "accepting states"),
         (with("", "accept rabin (a; b), (;a);"), 3, "accepting states"),
         ("process P { state a; }\nsystem async;".into(), 1, "process P has no initial state"),
@@ -298,6 +400,8 @@ fn errors_know_similar_names() {
         (trans("a -> b {}; b -> a {};"), "commas separate transitions; `;` ends the last one"),
         (trans("a -> b { guard len(r) == 1; };"), "conditions cannot look into a channel: count its messages in a variable"),
         (trans("a -> b { guard max(x, 1) == 1; };"), "there is no function of this name"),
+        (trans("a -> b { guard v[1, 2] == 1; };"), "an element of an array of two dimensions is a[i][j]"),
+        (with("byte m[2, 3];", ""), "an element of an array of two dimensions is a[i][j]"),
         (trans("a -> b { guard P@a; };"), "the state s of a process P is written P.s"),
         (trans("a -> b { sync c?5; };"), "a receive stores into variables: test them in the next state, which may be committed"),
         (with("chan c;", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
@@ -353,13 +457,14 @@ fn nesting_has_a_limit() {
     let chain =
         |length: usize, operator: &str| trans(&format!("a -> b {{ guard x{}; }};", format!("{operator}x").repeat(length)));
     let prefixes = |length: usize| trans(&format!("a -> b {{ guard {}x; }};", "-".repeat(length)));
-    for good in [nested(60), indexed(60), chain(490, " imply "), chain(490, " < "), prefixes(490)] {
+    let choices = |length: usize| trans(&format!("a -> b {{ guard {}x; }};", "x == 1 ? 2 : ".repeat(length)));
+    for good in [nested(60), indexed(60), chain(490, " imply "), chain(490, " < "), prefixes(490), choices(60)] {
         read(&good).unwrap();
     }
-    for bad in [nested(70), indexed(70), chain(510, " imply "), chain(510, " / "), prefixes(510)] {
+    for bad in [nested(70), indexed(70), chain(510, " imply "), chain(510, " / "), prefixes(510), choices(70)] {
         assert!(read(&bad).unwrap_err().contains("too large"));
     }
-    for worse in [nested(100_000), indexed(100_000), chain(100_000, " imply "), prefixes(100_000)] {
+    for worse in [nested(100_000), indexed(100_000), chain(100_000, " imply "), prefixes(100_000), choices(100_000)] {
         read(&worse).unwrap_err();
     }
     // A chain is not nested.

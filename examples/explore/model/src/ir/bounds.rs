@@ -1,15 +1,16 @@
 //! Finds the values that variables can ever have, so that states take no more bits than they need.
 //!
 //! The method is abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an
+//! The method is abstract interpretation with intervals (Cousot and Cousot 1977). A scalar that only one process writes has an
 //! interval for each location of that process. Every other variable has one interval, and so has an array as a whole. Transitions
 //! are evaluated until nothing changes. A transition is evaluated where its guard can hold, and the comparisons in the guard
-//! narrow the intervals of the variables. Its stores widen the intervals of their targets and, at its end, the intervals of the
-//! location that it leads to. A store that may overflow may leave any value of the type. A transition is evaluated again only if
-//! an interval that it starts from has changed.
+//! narrow the intervals of the variables. The transition's stores widen the intervals of their targets. At its end, it widens the
+//! intervals of the location that it leads to. A store that may overflow widens its target to all values of the type. A
+//! transition is evaluated again only if an interval that it starts from has changed.
 //!
-//! The intervals are sound: every state that can be reached has its values in them, whatever the search does. They are also
-//! closed under steps: if the values of a state are in the intervals of its locations, so are those of its successors
-//! ([`Intervals`]).
+//! The intervals are sound: every reachable state has its values in them, whatever the search does. They are also closed under
+//! steps: if the values of a state are in the intervals of its locations, then the values of each successor are in the intervals
+//! of the successor's locations ([`Intervals`]).
 
 use super::facts::{Facts, wrapped};
 use super::range::Range;
@@ -19,7 +20,8 @@ use super::{
 };
 use std::collections::VecDeque;
 
-/// Work, in parts of expressions and variables visited, after which intervals grow in larger steps: some hundredths of a second.
+/// Work after which intervals grow in larger steps, counted in parts of expressions and variables visited: some hundredths of a
+/// second.
 const PATIENCE: usize = 2_000_000;
 
 /// Work after which the analysis gives up, and variables get all values of their types: one or two seconds.
@@ -34,16 +36,15 @@ pub fn bound(processes: &[Process], channels: &[Channel], transitions: &[Transit
     }
 }
 
-/// The intervals of a model, which generated code relies on: it checks no index that is inside its array according to them, and
-/// counts no overflow that cannot happen according to them. A state from a file must therefore be checked before it is given to
-/// such code.
+/// The intervals of a model. Generated code relies on them: it does not check an index that they show to be inside its array, and
+/// does not count overflows that they show to be impossible. So a state from a file must be checked before such code gets it.
 pub struct Intervals<'m> {
     model: &'m Model,
     /// Intervals of the variables that a process owns, by process and location; `None` if the process never reaches the location.
     at: Vec<Vec<Option<Vec<Range>>>>,
-    /// The variables that only this process writes, by process.
+    /// By process, the variables that only this process writes.
     owned: Vec<Vec<VariableId>>,
-    /// Mask of each word: the bits that some field covers.
+    /// Mask of each word: the bits that belong to some field.
     used: Vec<u32>,
 }
 
@@ -52,7 +53,7 @@ impl<'m> Intervals<'m> {
         let Model { processes, channels, transitions, variables, layout, .. } = model;
         let (at, owned) = match ReachableFacts::new(processes, channels, transitions, variables).run(MOST_WORK) {
             Some(ReachableFacts { at, owned, .. }) => (at, owned),
-            // The analysis gave up: variables have all values of their types, wherever processes are.
+            // The analysis gave up: in every location, each variable may have all values of its type.
             None => {
                 let anywhere = |process: &Process| vec![Some(Vec::new()); process.locations.len()];
                 (processes.iter().map(anywhere).collect(), vec![Vec::new(); processes.len()])
@@ -79,8 +80,8 @@ impl<'m> Intervals<'m> {
         Some(facts)
     }
 
-    /// Describes the first part of a state that is outside the intervals; `None` if no part is. `state` must have as many words
-    /// as the model's states.
+    /// Describes the first part of a state that is outside the intervals; `None` if the whole state is inside. `state` must have
+    /// as many words as the model's states.
     pub fn strange(&self, state: &[u32]) -> Option<String> {
         let model = self.model;
         let outside = |variable: VariableId, value: i32, values: Range| {
@@ -115,13 +116,13 @@ impl<'m> Intervals<'m> {
     }
 }
 
-/// Facts about all reachable states, so far.
+/// Facts about all states that are known to be reachable so far.
 struct ReachableFacts<'m> {
     transitions: &'m [Transition],
     variables: &'m [Variable],
     channels: &'m [Channel],
-    /// Intervals of all variables that the process owns, in their order, by process and location; `None` if no way to the
-    /// location is known.
+    /// By process and location, the intervals of all variables that the process owns, in the order of `owned`. `None` if no way
+    /// to the location is known.
     at: Vec<Vec<Option<Vec<Range>>>>,
     /// The values of each variable over all locations of its owner.
     anywhere: Vec<Range>,
@@ -129,15 +130,16 @@ struct ReachableFacts<'m> {
     sent: Vec<Vec<Option<Range>>>,
     /// The variables that a process owns, by process.
     owned: Vec<Vec<VariableId>>,
-    /// The variables that a transition reads and its process does not own, by transition.
+    /// By transition, the variables that it reads and its process does not own.
     reads: Vec<Vec<VariableId>>,
-    /// Transitions to evaluate again when an interval grows. `leaving`: by process and location, those that leave the location.
-    /// `readers`: by variable, those that read it without owning it. `receivers`: by channel, those that receive from it.
+    /// Transitions to evaluate again when an interval grows. `leaving`: by process and location, the transitions that leave the
+    /// location. `readers`: by variable, the transitions that read it while their process does not own it. `receivers`: by
+    /// channel, the transitions that receive from it.
     leaving: Vec<Vec<Vec<TransitionId>>>,
     readers: Vec<Vec<TransitionId>>,
     receivers: Vec<Vec<TransitionId>>,
     waiting: Waiting,
-    /// Grow intervals to the next power of two.
+    /// Whether intervals grow in larger steps: to the next power of two.
     hurries: bool,
 }
 
@@ -216,12 +218,12 @@ impl<'m> ReachableFacts<'m> {
         }
     }
 
-    /// Evaluates transitions until nothing changes; `None` if that takes more than `most_work`.
+    /// Evaluates transitions until nothing changes. Returns `None` if that takes more work than `most_work`.
     fn run(mut self, most_work: usize) -> Option<Self> {
         let mut facts = Facts { values: self.anywhere.clone(), elements: Vec::new() };
         let size_of = |transition: &Transition| {
-            let effects = transition.effects.iter().map(|effect| size(&effect.value));
-            1 + transition.guard.as_ref().map_or(0, size) + effects.sum::<usize>()
+            let effects = transition.effects.iter().map(|effect| effect.value.size());
+            1 + transition.guard.as_ref().map_or(0, Expression::size) + effects.sum::<usize>()
         };
         let sizes: Vec<usize> = self.transitions.iter().map(size_of).collect();
         let mut work = 0;
@@ -238,7 +240,7 @@ impl<'m> ReachableFacts<'m> {
         Some(self)
     }
 
-    /// Sets `facts` to the facts that hold when the transition begins. Returns false if it cannot begin.
+    /// Sets `facts` to the facts that hold when the transition begins. Returns false if the transition cannot begin.
     fn begin(&self, id: TransitionId, facts: &mut Facts) -> bool {
         let transition = &self.transitions[id];
         let Some(here) = self.at[transition.process][transition.from].as_ref() else { return false };
@@ -277,8 +279,8 @@ impl<'m> ReachableFacts<'m> {
                     }
                     self.sent[*channel][field] = Some(after);
                 }
-                // The receiver has acted meanwhile: what the guard implied about variables that this process does not own may no
-                // longer hold.
+                // The receiver has acted meanwhile, so what the guard implied about variables that this process does not own may
+                // no longer hold.
                 self.reset(id, facts);
             }
             Action::Receive { channel, targets } => {
@@ -345,7 +347,7 @@ impl<'m> ReachableFacts<'m> {
     }
 }
 
-/// Owner of each variable: the only process that writes it, if it is a scalar and one exists.
+/// Owner of each variable: for a scalar that exactly one process writes, that process; otherwise none.
 fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<ProcessId>> {
     let mut writers: Vec<Vec<ProcessId>> = vec![Vec::new(); variables.len()];
     for transition in transitions {
@@ -379,24 +381,10 @@ fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
 }
 
 fn variables_in(expression: &Expression, f: &mut impl FnMut(VariableId)) {
-    match expression {
-        Expression::Variable(variable) => f(*variable),
-        Expression::Element { array, index, .. } => {
-            f(*array);
-            variables_in(index, f);
-        }
-        Expression::Unary { operand, .. } => variables_in(operand, f),
-        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| variables_in(operand, f)),
-        Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => {}
+    if let Expression::Variable(variable) | Expression::Element { array: variable, .. } = expression {
+        f(*variable);
     }
-}
-
-fn size(expression: &Expression) -> usize {
-    1 + match expression {
-        Expression::Element { index: operand, .. } | Expression::Unary { operand, .. } => size(operand),
-        Expression::Binary { operands, .. } => size(&operands[0]) + size(&operands[1]),
-        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => 0,
-    }
+    expression.parts().iter().for_each(|part| variables_in(part, f));
 }
 
 #[cfg(test)]
@@ -410,7 +398,7 @@ mod tests {
         Dve::read(Source { name: "test".into(), text: text.into() }).unwrap().model
     }
 
-    /// Counters of one process, in a ring of locations whose transitions run against the order of the text.
+    /// Text of one process with counters and a ring of locations. The ring's transitions run against their order in the text.
     fn ring(locations: usize, counters: usize) -> String {
         let names: Vec<String> = (0..locations).map(|at| format!("s{at}")).collect();
         let steps = (1..locations).map(|at| {
@@ -455,7 +443,7 @@ mod tests {
         assert_eq!(run(MOST_WORK).unwrap().anywhere, vec![Range { low: 0, high: 100 }; 3]);
     }
 
-    /// Every state that can be reached is in the intervals, and so are the successors of every state that is in them.
+    /// Every reachable state is in the intervals. Every successor of a state in the intervals is in them too.
     #[test]
     fn no_step_leads_out_of_the_intervals() {
         let text = "byte a[3]; byte g; channel c;
@@ -484,7 +472,7 @@ mod tests {
                 None => {
                     inside += 1;
                     let visit = |_, successor: &[u32]| assert_eq!(intervals.strange(successor), None, "{state:?} {successor:?}");
-                    // A fault, such as a division by zero, ends the state's steps and leads nowhere.
+                    // A fault, such as a division by zero, ends the list of the state's steps.
                     let _ = interpreter.steps(&state, &mut Default::default(), visit);
                 }
             }
@@ -493,7 +481,7 @@ mod tests {
         assert!(reasons.iter().any(|why| why.starts_with("process P is")), "{reasons:?}");
         assert!(reasons.iter().any(|why| why.starts_with("process Q is")), "{reasons:?}");
         assert_eq!(intervals.strange(&model.initial_state()), None);
-        // A bit that no field covers.
+        // Set a bit that belongs to no field.
         let mut state = model.initial_state();
         let (word, free) = intervals.used.iter().enumerate().find(|(_, used)| **used != u32::MAX).unwrap();
         state[word] |= 1 << free.trailing_ones();

@@ -4,7 +4,7 @@
 use super::ids::LabelId;
 use super::{LocationId, ProcessId, Span, VariableId};
 
-/// Limit of the nesting of expressions, so that they may be walked by recursion. Front ends refuse deeper ones.
+/// Limit of the nesting of expressions, so that recursive functions may walk them. Front ends refuse deeper expressions.
 pub const MAX_DEPTH: usize = 500;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum Expression {
     Constant(i32),
     /// The value of a scalar.
     Variable(VariableId),
-    /// An element of an array. An index that is negative or not below the number of elements is a fault.
+    /// An element of an array. An index that is negative, or not less than the number of elements, is a fault.
     Element {
         array: VariableId,
         index: Box<Expression>,
@@ -23,8 +23,8 @@ pub enum Expression {
         process: ProcessId,
         location: LocationId,
     },
-    /// 1 if a rule of the network with this label has a step, else 0; in a model with a net, 1 if the transition with this number
-    /// is enabled. In conditions only, not in a guard or an effect.
+    /// 1 if the network has a rule with this label that can take a step, else 0. In a model with a net: 1 if the transition with
+    /// this number is enabled, else 0. Allowed only in conditions, not in guards or effects.
     Enabled(LabelId),
     Unary {
         operator: Unary,
@@ -34,6 +34,17 @@ pub enum Expression {
     Binary {
         operator: Binary,
         operands: Box<[Expression; 2]>,
+        span: Span,
+    },
+    /// `a ? b : c`: the second value if the first one is not 0, else the third. Only that one is evaluated.
+    Conditional(Box<[Expression; 3]>),
+    /// One index of an access to an array of two dimensions: the value, if it is not negative and below the array's size in this
+    /// dimension (0 or 1), else a fault.
+    Within {
+        array: VariableId,
+        dimension: usize,
+        elements: usize,
+        index: Box<Expression>,
         span: Span,
     },
 }
@@ -60,8 +71,8 @@ pub enum Binary {
     Divide,
     /// The remainder has the sign of the dividend. Division by zero is a fault; -2^31 % -1 is 0.
     Remainder,
-    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero; 0 to a negative exponent is a fault, as
-    /// a division by zero.
+    /// Wraps around. A negative exponent gives 1 over the power, truncated towards zero. 0 to a negative exponent is a fault,
+    /// because it divides by zero.
     Power,
     /// Shifts by the low 5 bits of the right side.
     ShiftLeft,
@@ -80,7 +91,7 @@ pub enum Binary {
     And,
     /// The right side is evaluated only if the left one is 0.
     Or,
-    /// 1 if the left side is 0 (the right side is not evaluated then) or the right side is not 0.
+    /// 1 if the left side is 0 or the right side is not 0, else 0. The right side is evaluated only if the left side is not 0.
     Imply,
 }
 
@@ -95,7 +106,7 @@ impl Unary {
 }
 
 impl Binary {
-    /// Applies the operator to two known operands; `None` is the fault of dividing by zero.
+    /// Applies the operator to two known operands. `None` if this divides by zero, which is a fault.
     pub fn apply(self, left: i32, right: i32) -> Option<i32> {
         Some(match self {
             Self::Add => left.wrapping_add(right),
@@ -135,7 +146,7 @@ impl Binary {
         matches!(self, Less | LessOrEqual | Greater | GreaterOrEqual | Equal | NotEqual | And | Or | Imply)
     }
 
-    /// The value if the left side alone decides it; the right side must not be evaluated then.
+    /// Returns the value if the left side alone decides it. The right side must not be evaluated then.
     pub fn decided(self, left: i32) -> Option<i32> {
         match (self, left != 0) {
             (Self::And, false) => Some(0),
@@ -157,22 +168,34 @@ impl Expression {
         }
     }
 
-    /// The value of a constant.
+    /// Returns the value if the expression is a constant.
     pub fn constant(&self) -> Option<i32> {
         if let Self::Constant(value) = self { Some(*value) } else { None }
     }
 
-    /// Number of operators and indices around the deepest operand, plus one.
-    pub fn depth(&self) -> usize {
+    /// The expressions that this one is made of, in the order of evaluation.
+    pub fn parts(&self) -> &[Self] {
         match self {
-            Self::Element { index, .. } => 1 + index.depth(),
-            Self::Unary { operand, .. } => 1 + operand.depth(),
-            Self::Binary { operands, .. } => 1 + operands[0].depth().max(operands[1].depth()),
-            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => 1,
+            Self::Element { index: part, .. } | Self::Within { index: part, .. } | Self::Unary { operand: part, .. } => {
+                std::slice::from_ref(part)
+            }
+            Self::Binary { operands, .. } => &**operands,
+            Self::Conditional(parts) => &**parts,
+            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => &[],
         }
     }
 
-    /// The expression simplified, given that a process is in a location.
+    /// Number of operators and indices around the deepest operand, plus one.
+    pub fn depth(&self) -> usize {
+        1 + self.parts().iter().map(Self::depth).max().unwrap_or(0)
+    }
+
+    /// Number of parts in all, with this one.
+    pub fn size(&self) -> usize {
+        1 + self.parts().iter().map(Self::size).sum::<usize>()
+    }
+
+    /// Returns the expression, simplified on the assumption that the process is in the location.
     pub fn where_at(self, process: ProcessId, location: LocationId) -> Self {
         let known = |expression: Self| expression.where_at(process, location);
         match self {
@@ -182,6 +205,13 @@ impl Expression {
             Self::Binary { operator, operands, span } => {
                 let [left, right] = *operands;
                 Self::binary(operator, known(left), known(right), span)
+            }
+            Self::Conditional(parts) => {
+                let [condition, then, otherwise] = *parts;
+                Self::conditional(known(condition), known(then), known(otherwise))
+            }
+            Self::Within { array, dimension, elements, index, span } => {
+                Self::within(array, dimension, elements, known(*index), span)
             }
             Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => self,
         }
@@ -197,19 +227,17 @@ impl Expression {
             (Self::Binary { operator, operands, .. }, Self::Binary { operator: other, operands: of, .. }) => {
                 operator == other && operands.iter().zip(&**of).all(|(operand, of)| operand.means(of))
             }
+            (Self::Conditional(parts), Self::Conditional(of)) => parts.iter().zip(&**of).all(|(part, of)| part.means(of)),
+            (Self::Within { array, dimension, index, .. }, Self::Within { array: of, dimension: other, index: at, .. }) => {
+                (array, dimension) == (of, other) && index.means(at)
+            }
             (one, other) => one == other,
         }
     }
 
     /// Whether `part` is this expression or a part of it, apart from spans.
     pub fn has(&self, part: &Self) -> bool {
-        let is_below = match self {
-            Self::Element { index, .. } => index.has(part),
-            Self::Unary { operand, .. } => operand.has(part),
-            Self::Binary { operands, .. } => operands.iter().any(|operand| operand.has(part)),
-            Self::Constant(_) | Self::Variable(_) | Self::At { .. } | Self::Enabled(_) => false,
-        };
-        is_below || self.means(part)
+        self.parts().iter().any(|below| below.has(part)) || self.means(part)
     }
 
     /// Builds a unary operation; folds constants.
@@ -217,6 +245,23 @@ impl Expression {
         match operand {
             Self::Constant(value) => Self::Constant(operator.apply(value)),
             operand => Self::Unary { operator, operand: Box::new(operand) },
+        }
+    }
+
+    /// Builds a conditional expression; a constant condition chooses.
+    pub fn conditional(condition: Self, then: Self, otherwise: Self) -> Self {
+        match condition {
+            Self::Constant(0) => otherwise,
+            Self::Constant(_) => then,
+            condition => Self::Conditional(Box::new([condition, then, otherwise])),
+        }
+    }
+
+    /// Builds an index of one dimension; a constant that is within the array is itself.
+    pub fn within(array: VariableId, dimension: usize, elements: usize, index: Self, span: Span) -> Self {
+        match index {
+            Self::Constant(value) if usize::try_from(value).is_ok_and(|value| value < elements) => index,
+            index => Self::Within { array, dimension, elements, index: Box::new(index), span },
         }
     }
 

@@ -1,4 +1,4 @@
-//! Facts about the values of variables: intervals, what an assumption about a condition implies, and what a store changes.
+//! Facts about the values of variables: their intervals, what an assumption about a condition implies, and what a store changes.
 
 use super::range::{Range, range_where};
 use super::{Binary, Expression, Model, StoreTarget, Type, Unary, VariableId};
@@ -6,7 +6,7 @@ use super::{Binary, Expression, Model, StoreTarget, Type, Unary, VariableId};
 /// Facts about the values of a state.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Values of each variable; of an array, values of all its elements.
+    /// Values of each variable. For an array, the values of all its elements.
     pub values: Vec<Range>,
     /// Elements with constant indices whose values are narrower than those of their arrays.
     pub elements: Vec<(VariableId, i32, Range)>,
@@ -18,7 +18,7 @@ impl Facts {
         Self { values: model.variables.iter().map(|variable| variable.values).collect(), elements: Vec::new() }
     }
 
-    /// Notes a store of a value that fits the target.
+    /// Records a store of a value in the range `values`, which fits the target.
     pub fn store(&mut self, place: &StoreTarget, values: Range) {
         let variable = place.variable;
         match &place.index {
@@ -43,7 +43,7 @@ impl Facts {
         known.map_or(self.values[array], |(_, _, values)| *values)
     }
 
-    /// Narrows the facts, assuming that the expression is true or, with `truth` false, that it is not. Returns false if that is
+    /// Narrows the facts on the assumption that the expression is true (if `truth`) or false. Returns false if the assumption is
     /// impossible.
     pub fn assume(&mut self, expression: &Expression, truth: bool) -> bool {
         let range = self.range(expression);
@@ -71,8 +71,8 @@ impl Facts {
         }
     }
 
-    /// Narrows a variable or element, assuming that it compares like this with some value of `other`. Leaves other expressions
-    /// alone. Returns false if the assumption is impossible.
+    /// Narrows the values of a variable or element on the assumption that `expression operator other` holds for some value of
+    /// `other`. Does nothing for other expressions. Returns false if the assumption is impossible.
     fn narrow(&mut self, expression: &Expression, operator: Binary, other: Range) -> bool {
         let before = self.range(expression);
         let limits = match operator {
@@ -102,13 +102,13 @@ impl Facts {
     }
 }
 
-/// The possible results of storing these values in a variable of type `ty`.
+/// Range of the results of storing `values` in a variable of type `ty`.
 pub fn wrapped(values: Range, ty: Type) -> Range {
     let all = Range::of_type(ty);
     if values.is_in(all) { values } else { all }
 }
 
-/// The comparison that holds if `operator` gives `truth`.
+/// Returns the comparison that holds if and only if the result of `operator` is `truth`.
 pub fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
     Some(match (operator, truth) {
         (Binary::Less, true) | (Binary::GreaterOrEqual, false) => Binary::Less,
@@ -121,7 +121,7 @@ pub fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
     })
 }
 
-/// The equivalent comparison with its sides exchanged.
+/// Returns the equivalent comparison for exchanged sides.
 fn mirrored(operator: Binary) -> Binary {
     match operator {
         Binary::Less => Binary::Greater,

@@ -1,21 +1,21 @@
 //! The layout of a state: where each of its parts lies in its 32-bit words.
 //!
-//! Bit b of a state is bit b % 32 of word b / 32. A location takes as many bits as it needs (none, if the process has one
-//! location only). A scalar takes as many bits as the values need that it can ever have ([`bounds`](super::bounds)). Elements of
-//! arrays take the next power of two, and an array begins at a multiple of that. Therefore no value straddles two words, and
-//! finding an element takes one multiplication.
+//! Bit b of a state is bit b % 32 of word b / 32. A location takes as many bits as it needs (none if the process has only one
+//! location). A scalar takes as many bits as the values that it can ever have ([`bounds`](super::bounds)). Each element of an
+//! array takes the next power of two of bits, and the array begins at a multiple of that number. Therefore no value straddles two
+//! words, and finding an element takes one multiplication.
 //!
-//! The variables of no process come first. Then, process by process, come its location and its variables, wide ones before narrow
-//! ones. Each goes to the first free place among the last few words only, so that related parts, which change together, stay in
-//! adjacent words; trees share such words. The number of words looked at is the smallest with which the state takes no more words
-//! than if all words were looked at.
+//! Variables that belong to no process come first. Then, for each process, come its location and its variables, wide ones before
+//! narrow ones. Each item goes to the first free place among the last few words, so that related parts, which change together,
+//! stay in adjacent words; trees share such words. The number of words searched for a place is the smallest with which the state
+//! takes no more words than if all words were searched.
 
 use super::{Process, Variable};
 
 /// Words of the longest state: the width of the widest vectors of warpset's tables.
 pub const MAX_WORDS: usize = 256;
 
-/// Position of a location, a scalar or an array.
+/// Position of a location, a scalar or an array in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// First bit, counted from bit 0 of word 0. Element i begins at `bit + i * bits`.
@@ -29,11 +29,11 @@ pub struct Field {
 /// The layout of the states of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Words a state; at least 1.
+    /// Words of each state; at least 1.
     pub words: usize,
-    /// Bits in use: there are at most 2^bits states.
+    /// Number of bits in use, so there are at most 2^bits states.
     pub bits: u32,
-    /// Number of the highest bit in use, and 1 more: all bits from there on are 0.
+    /// Number of the highest bit in use, plus 1. All bits from this one on are 0.
     pub end: u32,
     /// Fields of the processes' locations, by process.
     pub locations: Vec<Field>,
@@ -57,7 +57,7 @@ impl Field {
         if self.signed { (top as i32) >> unused } else { (top >> unused) as i32 }
     }
 
-    /// Stores the low `bits` of a value.
+    /// Stores the low bits of `value`, as many as the field has.
     pub fn set(&self, state: &mut [u32], element: usize, value: i32) {
         if self.bits == 0 {
             return;
@@ -96,12 +96,12 @@ impl Layout {
         layout
     }
 
-    /// Bits of the last word up to the highest one in use; at least 1.
+    /// Number of bits in the last word, up to the highest bit in use; at least 1.
     pub fn last_bits(&self) -> u32 {
         self.end.saturating_sub(32 * (self.words as u32 - 1)).max(1)
     }
 
-    /// Words that have bits in use; at least 1.
+    /// Number of words up to the highest bit in use; at least 1.
     pub fn words_in_use(&self) -> usize {
         self.end.div_ceil(32).max(1) as usize
     }
@@ -124,7 +124,7 @@ struct Item {
     bits: u32,
     signed: bool,
     elements: u32,
-    /// The first bit must be a multiple of this; 1 if the item must only not straddle words.
+    /// The first bit must be a multiple of this number. 1 if the item only must not straddle words.
     alignment: u32,
 }
 
@@ -153,7 +153,8 @@ fn items(processes: &[Process], variables: &[Variable]) -> Vec<Item> {
     all
 }
 
-/// The first bit of each item and the number of words in total, if only the last `look_back` words are looked at.
+/// Returns the first bit of each item, and the total number of words, if only the last `look_back` words are searched for a
+/// place.
 fn place(items: &[Item], look_back: usize) -> (Vec<u32>, usize) {
     let mut taken: Vec<u32> = vec![0]; // bits in use, by word
     let bits = items.iter().map(|item| {
@@ -169,7 +170,7 @@ fn place(items: &[Item], look_back: usize) -> (Vec<u32>, usize) {
     (bits.collect(), taken.len())
 }
 
-/// Whether the item fits at `bit`: no bit is taken, and no value straddles words. Bits beyond the last word are free.
+/// Whether the item fits at `bit`: its bits are free, and no value straddles words. Bits beyond the last word are free.
 fn is_free(taken: &[u32], bit: u32, item: &Item) -> bool {
     (0..item.elements).all(|element| {
         let bit = bit + element * item.bits;
@@ -178,7 +179,7 @@ fn is_free(taken: &[u32], bit: u32, item: &Item) -> bool {
     })
 }
 
-/// The word that holds bit `bit`, and a mask of the `bits` bits from there on; bits beyond the word are left out.
+/// Returns the word that holds bit `bit`, and a mask of the `bits` bits from there on. Ignores bits beyond that word.
 fn mask(bit: u32, bits: u32) -> (usize, u32) {
     let ones = if bits == 0 { 0 } else { u32::MAX >> (32 - bits) };
     ((bit / 32) as usize, ones << (bit % 32))
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn fields_fill_words() {
-        // Seven processes with a byte and eight locations: 77 bits.
+        // Seven processes, each with a byte and eight locations: 77 bits.
         let processes = vec![process(8); 7];
         let variables: Vec<_> = (0..7).map(|at| variable(Some(at), Type::BYTE, None)).collect();
         assert_eq!(Layout::new(&processes, &variables).words, 3);

@@ -1,8 +1,9 @@
 //! The intermediate form of models: front ends produce it; the interpreter, code generation and exploration use it.
 //!
 //! A model is a set of processes that run interleaved, each in one of its locations, over variables of fixed width. Everything is
-//! resolved and explicit: names serve only for display. The form has no more of any input language than it needs; front ends
-//! express the other features of a language in it (a buffered channel is an array, a length, guards and assignments).
+//! resolved and explicit: names serve only for display. The form is no larger than the input languages require: front ends
+//! express other features of a language in it. For example, a buffered channel becomes an array, a length, guards and
+//! assignments.
 //!
 //! # What a state is
 //!
@@ -12,42 +13,41 @@
 //!
 //! # What a step is
 //!
-//! 1. A step is one transition by itself ([`Action::Alone`]), or a sender's and a receiver's transition on one channel in two
-//!    different processes, together. No other process moves. With k senders and m receivers enabled on a channel there are k * m
-//!    steps.
+//! 1. A step is one transition by itself ([`Action::Alone`]), or a sender's transition together with a receiver's transition on
+//!    the same channel, in two different processes. No other process moves. If k senders and m receivers are enabled on a
+//!    channel, there are k * m steps.
 //! 2. A transition is enabled if its process is in `from` and its guard is not 0; a pair is enabled if both transitions are. All
 //!    guards are evaluated in the old state: a guard never sees a value that is being received.
 //! 3. If some process is in a [committed](Location::committed) location, every step must move at least one process that is in a
 //!    committed location.
-//! 4. Steps count with multiplicity: two transitions that lead to the same state are two steps, and so are two that change
-//!    nothing.
+//! 4. Steps count with multiplicity: two transitions that lead to the same state are two steps, even if they change nothing.
 //! 5. A state without any step is a deadlock.
 //!
-//! In addition, a model may have a [`Network`]: transition systems in tables. Any number of them take a step together by a rule.
-//! And it may have a [`Net`], whose enabled transitions are steps.
+//! A model may also have a [`Network`]: transition systems in tables. Any number of them take a step together by a rule. And a
+//! model may have a [`Net`], whose enabled transitions are steps.
 //!
 //! # What a step does, in this order
 //!
 //! 1. The values to send are all evaluated in the old state.
-//! 2. These values are stored in their order: each is wrapped to the type of the channel's field, if it has one, then stored in
-//!    the receiver's target as by an assignment.
-//! 3. The receiver moves to `to`; its effects follow, assignment after assignment, each seeing what was written before.
-//! 4. The sender moves to `to`; its effects follow in the same way. (A transition by itself does only this.)
+//! 2. These values are stored one after another: each is wrapped to the type of the channel's field, if the field has a type,
+//!    then stored in the receiver's target as by an assignment.
+//! 3. The receiver moves to `to`. Then its effects follow, one assignment after another; each sees what was written before.
+//! 4. The sender moves to `to`. Then its effects follow in the same way. (A transition by itself does only this.)
 //!
 //! An assignment evaluates the index of the target, then the value, then stores the value.
 //!
 //! # Numbers
 //!
 //! Expressions are computed in 32-bit two's complement integers, whatever the types of their variables; all operators wrap around
-//! ([`expression`]). Only stores truncate: to the variable's [`Type`], wrapping around. A store that changes the value is counted
-//! as an overflow, and is not an error.
+//! ([`expression`]). Only stores truncate: they wrap the value to the variable's [`Type`]. A store that changes the value counts
+//! as an overflow, which is not an error.
 //!
 //! # Faults
 //!
 //! An index outside its array and a division by zero are faults of the model. If a guard or an effect of a step has a fault,
-//! exploration ends and reports the state with the path to it. Guards are evaluated in all processes that are in `from`, even if
-//! no partner exists, and even if rule 3 forbids the step. `and`, `or` and `imply` evaluate their right side only if the left
-//! side does not decide the result.
+//! exploration ends and reports the state with the path to it. The guards of all processes that are in `from` are evaluated, even
+//! if a transition has no partner, and even if rule 3 forbids the step. `and`, `or` and `imply` evaluate their right side only if
+//! the left side does not decide the result.
 
 pub mod bounds;
 pub mod expression;

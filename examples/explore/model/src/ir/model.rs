@@ -9,7 +9,7 @@ use super::{
 };
 use anyhow::{Result, ensure};
 
-/// A constant to which the user has given another value than the text.
+/// A constant whose value the user has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
     pub name: String,
@@ -21,28 +21,28 @@ pub struct Constant {
 pub struct Model {
     /// Name and text of the model's source, for messages.
     pub source: Source,
-    /// Parts of the source that are not read.
+    /// Parts of the source that front ends skip.
     pub ignored: Vec<Ignored>,
-    /// The constants with values that are not those of the source.
+    /// The constants whose values the user has changed.
     pub constants: Vec<Constant>,
-    /// The variables that belong to no process, then process by process, in the order of the source.
+    /// The variables that belong to no process, then the variables of each process; in the order of the source.
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
     pub channels: Vec<Channel>,
-    /// Process by process, in the order of the source.
+    /// The transitions of each process, in the order of the source.
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,
-    /// Transition systems that take steps together, beside the processes.
+    /// Transition systems that take steps together, in addition to the processes.
     pub network: Option<Network>,
-    /// Places and transitions of a Petri net, beside the processes.
+    /// Places and transitions of a Petri net, in addition to the processes.
     pub net: Option<Net>,
-    /// The automaton of the forbidden runs, if the model has a property; states are [product states](super::property) then.
+    /// The automaton of the forbidden runs, if the model has a property. States are then [product states](super::property).
     pub property: Option<Property>,
     pub layout: Layout,
 }
 
 impl Model {
-    /// Whether rule 3 of the steps ever applies.
+    /// Whether any location is committed, so that rule 3 of the steps matters.
     pub fn has_committed_locations(&self) -> bool {
         self.processes.iter().flat_map(|process| &process.locations).any(|location| location.committed)
     }
@@ -99,17 +99,17 @@ impl Model {
         if self.property.take().is_some() {
             let process = self.processes.len() - 1;
             self.processes.truncate(process);
-            // Its constants now belong to no process.
+            // The constants of the property now belong to no process.
             self.variables.iter_mut().filter(|of| of.process == Some(process)).for_each(|of| of.process = None);
             self.layout = Layout::new(&self.processes, &self.variables);
         }
     }
 
-    /// Adds an automaton as a process with these locations, and replaces the previous one if there was one.
+    /// Adds an automaton as a process with these locations. Replaces the previous automaton, if any.
     ///
     /// # Errors
     ///
-    /// States that take more words than a table's vectors have.
+    /// A state takes more words than the widest vector of a table.
     pub fn set_property(
         &mut self,
         name: String,

@@ -1,26 +1,26 @@
-//! Petri nets: places that hold tokens, and transitions that take some and put others.
+//! Petri nets: places that hold tokens, and transitions that take tokens from places and put tokens into places.
 //!
-//! A transition is enabled if each of its places holds as many tokens as the transition takes from it. In a step it takes these
-//! tokens and puts its own; the step of a transition is called a *firing*. Every enabled transition has one step.
+//! A transition is enabled if each of its places holds as many tokens as the transition takes from it. The step of an enabled
+//! transition is called a *firing*: the transition takes these tokens, then puts others. Every enabled transition has one step.
 //!
 //! # Where tokens are in a state
 //!
-//! A place is held in one of these ways ([`Holder`]). It is a number in a field. Or it shares a field with other places, at most
-//! one of them marked at a time, and the field names the marked one. Or it takes no bits, because no firing changes it, or
-//! because the tokens of another place tell its own. [`Firings`] are the transitions in terms of the words of a state. A place's
-//! field is compared where it lies, without a shift: `(word & mask) >= least`. A firing adds one constant to each word that it
-//! changes, because no field overflows.
+//! A state holds the tokens of a place in one of these ways ([`Holder`]): as a number in a field; in a field that the place
+//! shares with others, if at most one of them is marked at a time, so that the field names the marked place; or without any bits,
+//! because no firing changes the place, or because its tokens follow from the tokens of another place. [`Firings`] are the
+//! transitions in terms of the words of a state. They compare a field in place, without a shift: `(word & mask) >= least`. A
+//! firing adds one constant to each word that it changes, because no field overflows.
 //!
 //! # Fields that are too small
 //!
-//! A field has a capacity. Unless invariants prove that no marking exceeds it, each firing that puts tokens there checks it. A
-//! firing that would exceed it is a fault of the encoding ([`Wrong::Tokens`](crate::interpreter::Wrong)): no step is taken, and
-//! the search must begin again with wider fields.
+//! A field has a capacity. Each firing that puts tokens into the field checks the capacity, unless invariants prove that no
+//! marking exceeds it. A firing that would exceed the capacity is a fault of the encoding
+//! ([`Wrong::Tokens`](crate::interpreter::Wrong)): no step is taken, and the search must begin again with wider fields.
 //!
 //! # The order of steps
 //!
-//! Transitions are in groups, each with a place from which all of its transitions take tokens. If that place has none, none of
-//! them is looked at. Steps are in the order of the groups, and of the transitions in each.
+//! Transitions are in groups. All transitions of a group take tokens from one place. If that place has no tokens, the whole group
+//! is skipped. Steps are in the order of the groups, and within a group in the order of its transitions.
 
 use super::{Binary, Expression, Layout, Span, TransitionId, VariableId};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub type PlaceId = usize;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Net {
-    /// In the order of the text.
+    /// Places, in the order of the text.
     pub places: Vec<Place>,
-    /// In the order of the text.
+    /// Transitions, in the order of the text.
     pub transitions: Vec<Transition>,
     pub invariants: Arc<Vec<Invariant>>,
     pub groups: Vec<Group>,
@@ -40,21 +40,21 @@ pub struct Net {
     pub encoding: String,
 }
 
-/// Weights with which no transition increases the sum of tokens.
+/// Weights of places. No transition increases the weighted sum of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invariant {
-    /// The places with a weight, ascending.
+    /// The places with a weight above 0, ascending.
     pub weights: Vec<(PlaceId, u64)>,
     /// The weighted sum of tokens in the initial marking.
     pub tokens: u64,
-    /// Whether every firing keeps the sum.
+    /// Whether every firing keeps the sum unchanged.
     pub is_constant: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub name: String,
-    /// Tokens of the initial marking.
+    /// Tokens of the place in the initial marking.
     pub initial: u32,
     pub holder: Holder,
 }
@@ -62,46 +62,46 @@ pub struct Place {
 /// The part of a state that holds a place's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// No part: the place always has its initial tokens.
+    /// No part of the state: the place always has its initial tokens.
     Constant,
     /// The value of a variable. `is_proved`: no reachable marking exceeds the capacity.
     Number { variable: VariableId, capacity: u32, is_proved: bool },
-    /// The place has one token if the variable has this value, and none otherwise. `is_proved`: in every reachable marking the
-    /// variable's places have at most one token together.
+    /// The place has one token if the variable has the value `code`, and none otherwise. `is_proved`: in every reachable marking,
+    /// the places that share the variable have at most one token together.
     Code { variable: VariableId, code: u32, is_proved: bool },
-    /// No part: the place has the tokens of the place `of`, less `by`. That place is a number or a code.
+    /// No part of the state: the place has `by` tokens less than the place `of`, which is a number or a code.
     Less { of: PlaceId, by: u32 },
-    /// No part: the place has one token if the place `of` has none, and none if that has one. That place is a number of one bit.
+    /// No part of the state: the place has one token if the place `of` has none, and none otherwise. `of` is a number of one bit.
     Opposite { of: PlaceId },
 }
 
 impl Holder {
-    /// Whether the place's tokens have a part of the state.
+    /// Whether the state has a part for the place's tokens.
     pub fn is_stored(self) -> bool {
         matches!(self, Self::Number { .. } | Self::Code { .. })
     }
 }
 
-/// A transition of a net. Places are ascending in both lists.
+/// A transition of a net. Both lists are ascending by place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     pub name: String,
     pub span: Span,
-    /// The places it takes tokens from, with the number of tokens.
+    /// The places that the transition takes tokens from, with the number of tokens.
     pub takes: Vec<(PlaceId, u32)>,
-    /// The places it puts tokens into, with the number of tokens.
+    /// The places that the transition puts tokens into, with the number of tokens.
     pub puts: Vec<(PlaceId, u32)>,
 }
 
-/// Transitions that take tokens from one place.
+/// Transitions that all take tokens from the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The place; `None` for transitions that take no tokens from any place that changes.
+    /// The place. `None` for transitions that take tokens only from places that never change.
     pub place: Option<PlaceId>,
     pub transitions: Vec<TransitionId>,
 }
 
-/// A comparison with a part of a word.
+/// A value to compare with the bits of a word that `mask` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     pub word: u32,
@@ -113,15 +113,15 @@ pub struct Test {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Firing {
     pub transition: TransitionId,
-    /// Parts that must be equal to their values.
+    /// Parts of the state that must equal their values.
     pub equal: Vec<Test>,
-    /// Parts that must be at least their values.
+    /// Parts of the state that must be at least their values.
     pub least: Vec<Test>,
-    /// Parts that must be at most their values, or else the firing is a fault.
+    /// Parts of the state that must be at most their values; otherwise the firing is a fault.
     pub most: Vec<Test>,
-    /// Words to change, and the number to add to each; it wraps around.
+    /// Words to change, with the number to add to each. The sum wraps around.
     pub adds: Vec<(u32, u32)>,
-    /// Every firing is a fault.
+    /// Whether every firing of the transition is a fault.
     pub always_faults: bool,
 }
 
@@ -131,15 +131,15 @@ pub struct Firings {
     pub groups: Vec<FiringGroup>,
     /// Firings in the order of steps.
     pub all: Vec<Firing>,
-    /// Index in `all` of each transition; `None` if the transition can never be enabled.
+    /// By transition, its index in `all`; `None` if the transition can never be enabled.
     pub of_transition: Vec<Option<u32>>,
 }
 
-/// A group of firings: those of `firings` are enabled only if the test holds.
+/// A group of firings: `firings` is their range in [`Firings::all`]. They are enabled only if the test holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FiringGroup {
     pub test: Test,
-    /// Whether the part must be equal to the value; otherwise it must be at least the value.
+    /// Whether the test requires that the part equals the value. Otherwise the part must be at least the value.
     pub is_equal: bool,
     pub firings: std::ops::Range<usize>,
 }
@@ -162,7 +162,7 @@ impl Transition {
     }
 }
 
-/// The number beside a place, or 0.
+/// Returns the number that `list` gives for a place, or 0.
 fn of_place(list: &[(PlaceId, u32)], place: PlaceId) -> u32 {
     list.binary_search_by_key(&place, |(of, _)| *of).map_or(0, |at| list[at].1)
 }
@@ -178,7 +178,7 @@ impl Firing {
         self.always_faults || self.most.iter().any(|test| test.part(state) > test.value)
     }
 
-    /// Changes the words of a state in which the transition is enabled.
+    /// Changes the state by a firing of the transition, which must be enabled.
     pub fn fire(&self, state: &mut [u32]) {
         for (word, add) in &self.adds {
             state[*word as usize] = state[*word as usize].wrapping_add(*add);
@@ -194,14 +194,14 @@ impl Net {
             Holder::Constant => self.places[place].initial,
             Holder::Number { variable, .. } => value(variable),
             Holder::Code { variable, code, .. } => u32::from(value(variable) == code),
-            // No reachable marking has fewer there.
+            // In a reachable marking, `of` has at least `by` tokens.
             Holder::Less { of, by } => self.tokens(layout, state, of).saturating_sub(by),
             Holder::Opposite { of } => 1 - self.tokens(layout, state, of),
         }
     }
 
-    /// The place whose tokens tell those of a place, and the number that it has more; the place itself, if it is stored. `None`
-    /// for a constant, and for an opposite.
+    /// Returns the stored place that determines the tokens of `place`, and how many tokens it has more. For a stored place this
+    /// is the place itself and 0. `None` for a constant or an opposite.
     pub fn stored(&self, place: PlaceId) -> Option<(PlaceId, u32)> {
         match self.places[place].holder {
             Holder::Constant | Holder::Opposite { .. } => None,
@@ -210,7 +210,7 @@ impl Net {
         }
     }
 
-    /// Tokens of a place, as an expression.
+    /// Returns an expression for the tokens of a place.
     pub fn tokens_of(&self, place: PlaceId) -> Expression {
         match self.places[place].holder {
             Holder::Constant => Expression::Constant(self.places[place].initial as i32),
@@ -231,7 +231,7 @@ impl Net {
         }
     }
 
-    /// Most tokens that a place's field can hold.
+    /// Largest number of tokens that a place's field can hold.
     pub fn capacity(&self, place: PlaceId) -> u32 {
         match self.places[place].holder {
             Holder::Constant => self.places[place].initial,
@@ -241,7 +241,7 @@ impl Net {
         }
     }
 
-    /// The first place for which a firing has no room in this state.
+    /// Returns the first place whose field cannot hold the tokens that a firing would put there.
     pub fn overflowing(&self, layout: &Layout, state: &[u32], transition: TransitionId) -> PlaceId {
         let transition = &self.transitions[transition];
         let taken = |place: PlaceId| transition.taken(place);
@@ -250,17 +250,18 @@ impl Net {
             u64::from(self.tokens(layout, state, place)) + u64::from(count) - u64::from(taken(place))
         };
         let exceeds = |(place, count): &&(PlaceId, u32)| after(*place, *count) > self.capacity(*place).into();
-        // With shared fields, each place alone may be within its capacity.
+        // In shared fields, each place alone may be within its capacity while all together are not.
         let shares = |(place, _): &&(PlaceId, u32)| {
             matches!(self.places[*place].holder, Holder::Code { is_proved: false, .. }) && taken(*place) == 0
         };
-        // A place that is not stored exceeds nothing that the one which tells its tokens does not.
+        // Only stored places matter: a place that is not stored exceeds its capacity only if the place that determines its tokens
+        // does.
         let stored = || puts.iter().filter(|(place, _)| self.places[*place].holder.is_stored());
         let found = stored().find(exceeds).or_else(|| stored().find(shares)).or(puts.first());
         found.map_or(0, |(place, _)| *place)
     }
 
-    /// The places that a variable stores; several, if they share it.
+    /// The places whose tokens a variable stores; several if they share it.
     pub fn places_of(&self, variable: VariableId) -> impl Iterator<Item = PlaceId> {
         let holds = move |place: &Place| match place.holder {
             Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => false,
@@ -309,13 +310,14 @@ impl Firings {
 
 const ALWAYS: Test = Test { word: 0, mask: 0, value: 0 };
 
-/// Word, lowest bit and mask of a variable's field.
+/// Returns the word, lowest bit and mask of a variable's field.
 fn place_of(layout: &Layout, variable: VariableId) -> (u32, u32, u32) {
     let field = layout.variables[variable].expect("a place that changes has a field");
     (field.bit / 32, field.bit % 32, (u32::MAX >> (32 - field.bits)) << (field.bit % 32))
 }
 
-/// The test that a place has at least `count` tokens, which is not 0, and whether it is one of equality. `None` if it never has.
+/// Returns the test that a place has at least `count` tokens, and whether that test is one of equality. `count` must not be 0.
+/// `None` if the place never has that many tokens.
 fn marked(net: &Net, layout: &Layout, place: PlaceId, count: u32) -> Option<(Test, bool)> {
     match net.places[place].holder {
         Holder::Constant => (net.places[place].initial >= count).then_some((ALWAYS, true)),
@@ -335,12 +337,12 @@ fn marked(net: &Net, layout: &Layout, place: PlaceId, count: u32) -> Option<(Tes
     }
 }
 
-/// A transition in terms of words; `None` if it can never be enabled.
+/// Translates a transition to tests and changes of words. `None` if it can never be enabled.
 pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     let transition = &net.transitions[id];
     let Transition { takes, puts, .. } = transition;
     let mut firing = Firing { transition: id, ..Firing::default() };
-    // Values that shared fields must have before the firing.
+    // Shared fields, and the values that they must have before the firing.
     let mut codes: Vec<(VariableId, u32)> = Vec::new();
     for (place, count) in takes {
         let (test, is_equal) = marked(net, layout, *place, *count)?;
@@ -351,7 +353,7 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
                 firing.equal.push(test);
             }
             (true, _) => firing.equal.push(test),
-            // Several tests of one number are one: for the most tokens.
+            // Join several tests of one number into the test for the most tokens.
             (false, _) => match firing.least.iter_mut().find(|of| (of.word, of.mask) == (test.word, test.mask)) {
                 Some(known) => known.value = known.value.max(test.value),
                 None => firing.least.push(test),
@@ -366,13 +368,13 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
     let mut new_codes: Vec<(VariableId, u32)> = Vec::new();
     for (place, count) in puts {
         match net.places[*place].holder {
-            // The place that tells the tokens of one that is not stored has arcs of its own.
+            // Add nothing: the transition has another arc for the place that determines the tokens of this place.
             Holder::Constant | Holder::Less { .. } | Holder::Opposite { .. } => {}
             Holder::Number { variable, capacity, is_proved } => {
                 let (word, shift, mask) = place_of(layout, variable);
                 let more = i64::from(*count) - i64::from(transition.taken(*place));
                 add(word, (more as u32).wrapping_shl(shift));
-                // The place holds the tokens that are taken, so it has room for as many.
+                // The field holds the tokens that the firing takes, so it has room for as many. Only the increase matters.
                 if more > 0 {
                     match i64::from(capacity) - more {
                         ..=-1 if is_proved => return None,
@@ -421,14 +423,14 @@ pub fn firing(net: &Net, layout: &Layout, id: TransitionId) -> Option<Firing> {
         }
     }
     firing.adds.retain(|(_, add)| *add != 0);
-    // Parts of one word that must all be 0 are one part.
+    // Join parts of one word that must all be 0 into one part.
     let (zero, others) = std::mem::take(&mut firing.most).into_iter().partition(|test| test.value == 0);
     firing.most = joined(zero)?;
     firing.most.extend::<Vec<_>>(others);
     Some(firing)
 }
 
-/// Joins tests of equality on the same word. `None` if they contradict each other.
+/// Joins tests of equality on the same word. `None` if two tests contradict each other.
 fn joined(tests: Vec<Test>) -> Option<Vec<Test>> {
     let mut all: Vec<Test> = Vec::new();
     for test in tests {
@@ -441,8 +443,8 @@ fn joined(tests: Vec<Test>) -> Option<Vec<Test>> {
     Some(all)
 }
 
-/// Groups the transitions that may fire by the place from which each takes tokens and which `share` says is marked most rarely,
-/// of those whose tokens some transition changes.
+/// Groups the transitions that may fire. The group of a transition is a place from which it takes tokens and whose tokens some
+/// transition changes. If there are several such places, `share` selects the place that is marked most rarely.
 pub fn groups(places: usize, transitions: &[Transition], may_fire: &[bool], share: &[f64]) -> Vec<Group> {
     let mut changes = vec![false; places];
     for transition in transitions {

@@ -1,22 +1,21 @@
 //! Networks: transition systems that take steps together by rules.
 //!
 //! A component is a [`Table`] of labelled transitions and a variable that holds its current state. A rule, also called a
-//! synchronisation vector, names some components and, for each, a label. In a step of the rule each of these components takes a
-//! transition with its label, and all other components stay. The steps of a rule from a state are all combinations of its
-//! components' transitions with these labels: n components with m transitions each have m^n steps. No component takes a step
-//! without a rule.
+//! synchronisation vector, names some components and a label for each of them. In a step of the rule each of these components
+//! takes a transition with its label, and all other components stay. The steps of a rule in a state are all combinations of such
+//! transitions: if n components have m transitions each, there are m^n steps. No component takes a step without a rule.
 //!
 //! # The order of steps
 //!
-//! Each rule is led by one of its components. Steps are ordered by the leader, then by its label, then by the rule's number, then
-//! by the combination: the transition of the rule's last component changes fastest. This way, only rules for which the leader's
-//! state has a transition are looked at.
+//! Each rule is led by one of its components. Steps are ordered by the leading component, then by its label, then by the rule's
+//! number. The steps of one rule are ordered by combination: the transition of the rule's last component changes fastest. With
+//! this order, the search visits only rules for which the leader has a transition in its current state.
 //!
 //! # A transition system by itself
 //!
-//! In a model that is one transition system, each label of the component's table is a rule whose number is that of the label. A
-//! state space often has as many labels as transitions, so no data is kept for such rules: see [`Rules::OfLabels`]. Steps come in
-//! the order of rows, which is the order described above.
+//! In a model that is one transition system, each label of the component's table is a rule, which has the label's number. A state
+//! space often has as many labels as transitions, so the network keeps no data for such rules (see [`Rules::OfLabels`]). Steps
+//! come in the order of the table's rows, which is the order described above.
 
 use super::ids::{LabelId, RuleId};
 use super::{Layout, Texts, VariableId};
@@ -27,17 +26,17 @@ use std::sync::Arc;
 pub struct Network {
     pub components: Vec<Component>,
     pub rules: Rules,
-    /// Labels of steps; conditions may refer to them.
+    /// Labels of steps. Conditions may refer to them.
     pub labels: Arc<Texts>,
 }
 
 /// The rules that define the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rules {
-    /// The network has one component, and each label of the component's table is a rule: the rule, its label and the label of the
-    /// table have one number.
+    /// The network has one component, and each label of the component's table is a rule. The rule, its label and the table's
+    /// label have the same number.
     OfLabels {
-        /// Most transitions that any state has.
+        /// Largest number of transitions of any state.
         most_steps: u64,
     },
     Listed(Listed),
@@ -47,9 +46,9 @@ pub enum Rules {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     pub rules: Vec<Rule>,
-    /// The rules that a component leads, by component.
+    /// By component, the rules that it leads.
     pub leading: Vec<Leading>,
-    /// The rules that have the label l are `of_labels[label_offsets[l] .. label_offsets[l + 1]]`, ascending.
+    /// The rules with label l are `of_labels[label_offsets[l] .. label_offsets[l + 1]]`, ascending.
     pub label_offsets: Vec<u32>,
     pub of_labels: Vec<u32>,
 }
@@ -57,18 +56,18 @@ pub struct Listed {
 /// A transition system in a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
-    /// The variable that holds its state, a number from 0 on.
+    /// The variable that holds the component's state, which is a number from 0 on.
     pub variable: VariableId,
-    /// The transitions; several components may share a table.
+    /// The component's transitions. Several components may share a table.
     pub table: Arc<Table>,
 }
 
-/// Labelled transitions, by state and label.
+/// Labelled transitions, ordered by state and label.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Index of the first transition of each state, followed by the number of transitions.
     pub offsets: Vec<u32>,
-    /// Label of each transition: a number of this table's own, ascending within each state.
+    /// Label of each transition, ascending within each state. Tables number their labels independently of each other.
     pub labels: Vec<u32>,
     /// Target state of each transition.
     pub targets: Vec<u32>,
@@ -81,22 +80,22 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub label: LabelId,
-    /// Components, ascending, each with a label of its own table.
+    /// Components in ascending order, each with a label of its own table.
     pub parts: Box<[(u32, u32)]>,
 }
 
-/// The rules that a component leads, by its label: those for label l are `rules[offsets[l] .. offsets[l + 1]]`.
+/// The rules that a component leads, by the component's label. The rules for label l are `rules[offsets[l] .. offsets[l + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leading {
     pub offsets: Vec<u32>,
     pub rules: Vec<u32>,
-    /// Most steps that it leads from any state.
+    /// Largest number of steps that the component leads in any state.
     pub most_steps: u64,
 }
 
 impl Table {
-    /// Builds a table from transitions in any order, given by source, label and target. Transitions of equal source and label
-    /// keep their order.
+    /// Builds a table from transitions in any order, given by source, label and target. Transitions with the same source and
+    /// label keep their order.
     ///
     /// All states must be below `states`, all labels below `label_count`, and there must be fewer than 2^32 transitions.
     pub fn new(states: u32, label_count: u32, initial: u32, sources: Vec<u32>, labels: &[u32], targets: &[u32]) -> Self {
@@ -104,7 +103,7 @@ impl Table {
         sources.iter().for_each(|source| offsets[*source as usize + 1] += 1);
         (0..states as usize).for_each(|state| offsets[state + 1] += offsets[state]);
         let (mut of_labels, mut of_targets) = (vec![0; labels.len()], vec![0; labels.len()]);
-        // This moves each offset to the end of its state's part, which is where the part of the next state begins.
+        // The loop moves each offset to the end of its state's part, which is where the part of the next state begins.
         for (transition, source) in sources.iter().enumerate() {
             let next = &mut offsets[*source as usize];
             of_labels[*next as usize] = labels[transition];
@@ -146,7 +145,7 @@ impl Table {
         row.start + first..row.start + first + count
     }
 
-    /// Sources and targets of all transitions with a label.
+    /// Source and target of each transition with the label.
     pub fn moves(&self, label: u32) -> impl Iterator<Item = (u32, u32)> {
         (0..self.states()).flat_map(move |state| self.of_label(state, label).map(move |at| (state, self.targets[at])))
     }
@@ -156,7 +155,8 @@ impl Table {
         &self.targets[self.of_label(state, label)]
     }
 
-    /// For each label, the number of states that have a transition with it, and the most such transitions of one state.
+    /// For each label, the number of states that have transitions with it, and the largest number of such transitions in one
+    /// state.
     fn uses(&self) -> (Vec<u32>, Vec<u32>) {
         let (mut states, mut most) = (vec![0; self.label_count as usize], vec![0; self.label_count as usize]);
         for state in 0..self.states() {
@@ -171,15 +171,14 @@ impl Table {
 }
 
 impl Network {
-    /// Builds a network with the indices by which rules are found. `None` if one state may have more steps than 32 bits can
-    /// count.
+    /// Builds a network and the indices for finding its rules. `None` if a state may have more steps than 32 bits can count.
     pub fn new(components: Vec<Component>, rules: Vec<Rule>, labels: Texts) -> Option<Self> {
         let mut uses: Vec<Arc<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(components.len());
         for (id, component) in components.iter().enumerate() {
             let same = components[..id].iter().position(|other| Arc::ptr_eq(&other.table, &component.table));
             uses.push(same.map_or_else(|| Arc::new(component.table.uses()), |same| uses[same].clone()));
         }
-        // The leader is the component that is ready for the rule most rarely.
+        // The leader is the component whose state has a transition for the rule most rarely.
         let share = |(component, label): &(u32, u32)| {
             let component = *component as usize;
             f64::from(uses[component].0[*label as usize]) / f64::from(components[component].table.states())
@@ -214,14 +213,14 @@ impl Network {
         (network.most_steps() <= u64::from(u32::MAX)).then_some(network)
     }
 
-    /// Builds a network of one transition system. Its labels are those of the table.
+    /// Builds a network of one transition system. `labels` are the labels of the component's table.
     pub fn alone(component: Component, labels: Texts) -> Self {
         let offsets = &component.table.offsets;
         let most_steps = offsets.windows(2).map(|row| u64::from(row[1] - row[0])).max().unwrap_or(0);
         Self { components: vec![component], rules: Rules::OfLabels { most_steps }, labels: Arc::new(labels) }
     }
 
-    /// Most steps that each component leads from any state, by component.
+    /// By component, the largest number of steps that it leads in any state.
     pub fn most_steps_led(&self) -> Vec<u64> {
         match &self.rules {
             Rules::OfLabels { most_steps } => vec![*most_steps],
@@ -251,7 +250,7 @@ impl Network {
         alone.into_iter().chain(parts.iter().map(|(component, _)| *component as usize))
     }
 
-    /// Calls `visit` with the rule of each step and the state that it leads to, in the order of steps.
+    /// Calls `visit` with the rule of each step and the state after the step, in the order of steps.
     pub fn steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
         let listed = match &self.rules {
             Rules::Listed(listed) => listed,
@@ -271,7 +270,7 @@ impl Network {
         }
     }
 
-    /// The steps of a model that is one transition system.
+    /// Calls `visit` with the steps of a model that is one transition system.
     fn own_steps(&self, layout: &Layout, state: &[u32], successor: &mut Vec<u32>, mut visit: impl FnMut(RuleId, &[u32])) {
         let component = &self.components[0];
         let Table { labels, targets, .. } = &*component.table;
@@ -298,7 +297,7 @@ impl Network {
             let component = &self.components[*component as usize];
             component.table.of_label(self.state_of(component, layout, state), *label)
         };
-        // Most rules have few parts.
+        // Most rules have few parts, which need no allocation.
         let mut few: [std::ops::Range<usize>; 4] = Default::default();
         let mut many = Vec::new();
         let all: &mut [std::ops::Range<usize>] = if parts.len() <= few.len() {
@@ -330,7 +329,7 @@ impl Network {
         }
     }
 
-    /// Whether some rule with this label has a step.
+    /// Whether some rule with this label can take a step.
     pub fn is_enabled(&self, label: LabelId, layout: &Layout, state: &[u32]) -> bool {
         let is_ready = |(component, label): &(u32, u32)| {
             let component = &self.components[*component as usize];
@@ -345,20 +344,20 @@ impl Network {
         }
     }
 
-    /// The state of a component in a packed state.
+    /// Number of a component's state in a packed state.
     pub fn state_of(&self, component: &Component, layout: &Layout, state: &[u32]) -> u32 {
         // A component with only one state has no field.
         layout.variables[component.variable].map_or(component.table.initial, |field| field.get(state, 0) as u32)
     }
 }
 
-/// Offsets of the rules of each of `labels` labels in the list of rules, and that list, ordered by label.
+/// Returns the rules ordered by label, and the offset of each label's rules in that list.
 fn by_label(rules: &[Rule], labels: usize) -> (Vec<u32>, Vec<u32>) {
     let mut offsets = vec![0; labels + 1];
     rules.iter().for_each(|rule| offsets[rule.label + 1] += 1);
     (0..labels).for_each(|label| offsets[label + 1] += offsets[label]);
     let mut of_labels = vec![0; rules.len()];
-    // This moves each offset to the end of its label's part, which is where the part of the next label begins.
+    // The loop moves each offset to the end of its label's part, which is where the part of the next label begins.
     for (id, rule) in rules.iter().enumerate() {
         of_labels[offsets[rule.label] as usize] = id as u32;
         offsets[rule.label] += 1;

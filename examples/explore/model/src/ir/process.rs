@@ -7,13 +7,13 @@ pub struct Process {
     pub name: String,
     pub locations: Vec<Location>,
     pub initial: LocationId,
-    /// The range of its transitions in [`Model::transitions`](super::Model::transitions).
+    /// The range of the process's transitions in [`Model::transitions`](super::Model::transitions).
     pub transitions: std::ops::Range<TransitionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub name: String,
-    /// Whether rule 3 of the steps applies here.
+    /// Whether the location is committed: while a process is in it, rule 3 of the steps applies.
     pub committed: bool,
 }

@@ -1,13 +1,13 @@
-//! A property automaton beside the processes: a Büchi automaton that accepts the forbidden runs.
+//! A property automaton in addition to the processes: a Büchi automaton that accepts the forbidden runs.
 //!
 //! The automaton is the model's last process, and its location is a part of the state. Its moves are not transitions of the
-//! model: they read the state in their guards and write no variable. A *product state* is a state of the processes with a
+//! model: their guards read the state, and they write no variable. A *product state* is a state of the processes together with a
 //! location of the automaton. Its steps:
 //!
 //! 1. A step is a step of the processes together with a move of the automaton whose guard is not 0 in the state before the step.
 //!    Each step of the processes combines with each such move.
-//! 2. Where the processes have no step, each such move is a step by itself: a run that ends stays in its last state for ever.
-//! 3. Where the automaton has no such move there is no step, whatever the processes can do.
+//! 2. If the processes have no step, each such move is a step by itself: a run that ends stays in its last state for ever.
+//! 3. If the automaton has no such move, there is no step, whatever the processes can do.
 //!
 //! The property is violated if and only if some accepting product state can be reached and lies on a cycle.
 
@@ -21,7 +21,7 @@ pub struct Property {
     /// Whether a location is accepting, by location.
     pub accepting: Vec<bool>,
     pub moves: Vec<Move>,
-    /// The moves that leave a location, ascending, by location.
+    /// By location, the moves that leave it, ascending.
     pub leaving: Vec<Vec<usize>>,
 }
 
@@ -30,17 +30,18 @@ pub struct Property {
 pub struct Move {
     pub from: LocationId,
     pub to: LocationId,
-    /// The guard; `None` is always true.
+    /// The guard; `None` means always true.
     pub guard: Option<Expression>,
     /// Span of the guard in the model's text; line 0 if the text does not contain it.
     pub span: Span,
 }
 
-/// The class of the automaton, by the syntax of its reachable part. It determines which search for accepting cycles suffices.
+/// The class of the automaton, by the syntax of its reachable part. The class determines which search for accepting cycles
+/// suffices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutomatonClass {
-    /// Weak, and each accepting location has a move to an accepting one without a guard: reaching an accepting product state is a
-    /// violation.
+    /// The automaton is weak, and each accepting location has a move without a guard to an accepting location. So reaching an
+    /// accepting product state is a violation.
     Terminal,
     /// Each component with a move has either only accepting locations or none.
     Weak,
@@ -72,13 +73,13 @@ impl Property {
         Self { process, accepting, moves, leaving }
     }
 
-    /// Most moves that leave any location.
+    /// Largest number of moves that leave a location.
     pub fn most_moves(&self) -> usize {
         self.leaving.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The component number of each location, from 1 on, if the component can be reached from `initial` and has a move and an
-    /// accepting location; 0 for other locations. All accepting cycles of a product lie in these components.
+    /// Component number of each location, from 1 on. 0 for a location whose component cannot be reached from `initial`, has no
+    /// move, or has no accepting location. All accepting cycles of a product lie in components with a number.
     pub fn accepting_components(&self, initial: LocationId) -> Vec<u32> {
         let component = self.components();
         let reached = self.reached(initial);

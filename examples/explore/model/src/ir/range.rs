@@ -1,6 +1,7 @@
-//! Value ranges of expressions. They show which results need no wrapping, which indices no check, and which stores no count of
-//! overflows.
+//! Value ranges of expressions. Ranges show which results need no wrapping, which indices need no check, and for which stores
+//! overflows need not be counted.
 
+use super::facts::comparison;
 use super::{Binary, Expression, Type, Unary, VariableId};
 
 /// The values from `low` to `high`; empty if `high` is less than `low`.
@@ -43,7 +44,7 @@ impl Range {
         Self { low: self.low.max(other.low), high: self.high.min(other.high) }
     }
 
-    /// Bits that these values take, at least 1; two's complement if there are negative ones.
+    /// Bits needed for the values of the range, at least 1. Negative values are in two's complement.
     pub fn bits(self) -> u32 {
         let of = |value: i64| i64::BITS - value.leading_zeros();
         if self.low < 0 { of(self.high.max(0)).max(of(!self.low)) + 1 } else { of(self.high).max(1) }
@@ -53,12 +54,12 @@ impl Range {
         other.low <= self.low && self.high <= other.high
     }
 
-    /// Range of the truth values of these values: 1 for every value that is not 0, and 0 for 0.
+    /// Range of the truth values of the range's values: 1 for each value that is not 0, and 0 for 0.
     pub fn truth(self) -> Self {
         Self { low: i64::from(!self.contains(0)), high: i64::from(self != Self { low: 0, high: 0 }) }
     }
 
-    /// Whether all values are valid indices of an array with this many elements.
+    /// Whether all values of the range are valid indices of an array with this many elements.
     pub fn is_below(self, elements: usize) -> bool {
         self.is_in(Self { low: 0, high: elements as i64 - 1 })
     }
@@ -72,14 +73,14 @@ impl Range {
         if self.is_in(Self::ALL) { self } else { Self::ALL }
     }
 
-    /// The range of `f` over all pairs of values, if `f` has its extremes at the ends of the ranges.
+    /// Range of `f` over all pairs of values. `f` must have its extremes at the ends of the ranges.
     fn of_ends(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
         let ends = [f(self.low, other.low), f(self.low, other.high), f(self.high, other.low), f(self.high, other.high)];
         Self::of_values(ends)
     }
 }
 
-/// Range of the operator's result before it wraps around, for operators that wrap; for others, the range of the result.
+/// Range of the operator's result. For operators that wrap around, it is the range before wrapping.
 pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
     match operator {
         Binary::Add => Range { low: left.low + right.low, high: left.high + right.high },
@@ -119,7 +120,7 @@ pub fn unbounded(operator: Binary, left: Range, right: Range) -> Range {
 }
 
 /// Range of an expression, given the ranges of variables and of elements with these indices.
-pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<&Expression>) -> Range) -> Range {
+pub fn range_where(expression: &Expression, values: &dyn Fn(VariableId, Option<&Expression>) -> Range) -> Range {
     match expression {
         Expression::Constant(value) => Range { low: (*value).into(), high: (*value).into() },
         Expression::Variable(variable) => values(*variable, None),
@@ -137,5 +138,42 @@ pub fn range_where(expression: &Expression, values: &impl Fn(VariableId, Option<
         Expression::Binary { operator, operands, .. } => {
             unbounded(*operator, range_where(&operands[0], values), range_where(&operands[1], values)).or_all()
         }
+        Expression::Conditional(parts) => {
+            let [condition, then, otherwise] = &**parts;
+            let decided = range_where(condition, values).truth();
+            let branch = |truth: bool, expression| {
+                let limits = limits(condition, truth);
+                range_where(expression, &|variable, index| {
+                    let range = values(variable, index);
+                    let limits = limits.filter(|(of, _)| *of == variable && index.is_none());
+                    limits.map(|(_, limits)| range.and(limits)).filter(|range| !range.is_empty()).unwrap_or(range)
+                })
+            };
+            match (decided.low, decided.high) {
+                (1, _) => branch(true, then),
+                (_, 0) => branch(false, otherwise),
+                _ => branch(true, then).or(branch(false, otherwise)),
+            }
+        }
+        Expression::Within { elements, index, .. } => {
+            let all = Range { low: 0, high: *elements as i64 - 1 };
+            Some(range_where(index, values).and(all)).filter(|range| !range.is_empty()).unwrap_or(all)
+        }
     }
+}
+
+/// The limits that a comparison of a scalar with a constant sets to that scalar, if it holds or, with `truth` false, if not.
+fn limits(condition: &Expression, truth: bool) -> Option<(VariableId, Range)> {
+    let Expression::Binary { operator, operands, .. } = condition else { return None };
+    let (Expression::Variable(variable), Expression::Constant(value)) = (&operands[0], &operands[1]) else { return None };
+    let value = i64::from(*value);
+    let (low, high) = match comparison(*operator, truth)? {
+        Binary::Less => (i64::MIN, value - 1),
+        Binary::LessOrEqual => (i64::MIN, value),
+        Binary::Greater => (value + 1, i64::MAX),
+        Binary::GreaterOrEqual => (value, i64::MAX),
+        Binary::Equal => (value, value),
+        _ => return None,
+    };
+    Some((*variable, Range { low, high }))
 }

@@ -23,7 +23,7 @@ pub struct Span {
     pub column: u32,
 }
 
-/// Parts of a model's file that are not read, because they do not change what the model does.
+/// Parts of a model's file that are skipped because they do not change what the model does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub what: String,
@@ -31,8 +31,8 @@ pub struct Ignored {
 }
 
 impl Source {
-    /// Reads a text to its end, in its encoding and with `\n` at the ends of lines. Puts U+FFFD where bytes are invalid. All
-    /// languages accept that character only in comments, so elsewhere it is an error with its place.
+    /// Reads a text to its end and decodes it; lines end with `\n`. Puts U+FFFD in place of invalid bytes. All languages accept
+    /// U+FFFD only in comments, so it is reported as an error, with its place, anywhere else.
     ///
     /// # Errors
     ///

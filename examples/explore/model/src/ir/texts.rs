@@ -1,8 +1,8 @@
-//! Many short texts in one piece of memory.
+//! Many short texts in one string.
 
 use std::ops::Range;
 
-/// Texts by number. Each takes its length in bytes and 8 bytes more.
+/// Texts by number. Each text takes its length in bytes, plus 8 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     /// All texts, one after another.
@@ -12,7 +12,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Adds a text; its number is the number of texts before it. Returns false, with nothing changed, if memory runs out.
+    /// Adds a text. Its number is the number of texts before it. If memory runs out, changes nothing and returns false.
     pub fn push(&mut self, text: &str) -> bool {
         if self.all.try_reserve(text.len()).is_err() || self.ends.try_reserve(1).is_err() {
             return false;

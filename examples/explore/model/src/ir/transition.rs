@@ -8,18 +8,18 @@ pub struct Channel {
     pub name: String,
     /// The values of one message.
     pub fields: Vec<MessageField>,
-    /// The transitions that send on it, ascending.
+    /// The transitions that send on the channel, ascending.
     pub senders: Vec<TransitionId>,
-    /// The transitions that receive on it, ascending.
+    /// The transitions that receive on the channel, ascending.
     pub receivers: Vec<TransitionId>,
 }
 
 /// Conversion of one value that is sent over a rendezvous channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageField {
-    /// Type that the value is wrapped to; a value that does not fit counts as an overflow. `None` leaves the value unchanged.
+    /// Type that the value is wrapped to. A value that does not fit counts as an overflow. `None` leaves the value unchanged.
     pub ty: Option<Type>,
-    /// The receiver gets 1 if the wrapped value is not 0, and 0 otherwise.
+    /// Whether the receiver gets 1 for every wrapped value that is not 0.
     pub becomes_truth: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct Transition {
     pub process: ProcessId,
     pub from: LocationId,
     pub to: LocationId,
-    /// The guard; `None` is always true.
+    /// The guard; `None` means always true.
     pub guard: Option<Expression>,
     pub action: Action,
     pub effects: Vec<Assignment>,

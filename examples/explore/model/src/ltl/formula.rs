@@ -222,9 +222,9 @@ struct Token<'a> {
 }
 
 /// Longer marks come before shorter ones.
-const MARKS: [&str; 32] = [
+const MARKS: [&str; 34] = [
     "<->", "->", "<>", "[]", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "**", "(", ")", "[", "]", "!", "<", ">", "=", "+",
-    "-", "*", "/", "%", "&", "|", "^", "~", ".", ",",
+    "-", "*", "/", "%", "&", "|", "^", "~", ".", ",", "?", ":",
 ];
 
 /// Marks and words that join two operands within one proposition.
@@ -670,8 +670,8 @@ impl<'a> Parser<'a> {
                     }
                     has_part = self.take(&["."]);
                 }
-                // An index, or the arguments of a condition on a network or a net: `enabled(label)`, `tokens(p, q)`.
-                if let closing @ ("[" | "(") = self.text_at(self.at) {
+                // Indices, or the arguments of a condition on a network or a net: `enabled(label)`, `tokens(p, q)`.
+                while let closing @ ("[" | "(") = self.text_at(self.at) {
                     let closing = if closing == "[" { "`]`" } else { "`)`" };
                     self.at = self.end_of_brackets().ok_or_else(|| self.unexpected(closing))?;
                 }

@@ -1,26 +1,26 @@
 //! Bounds of the tokens in places, proved by invariants.
 //!
-//! A vector of weights y, none negative, with which no transition increases the weighted sum of all tokens, proves that a place p
-//! never has more than (y · initial marking) / y_p tokens. All such vectors are the non-negative combinations of some; these are
-//! found by the double description method (Motzkin 1953; for nets, Farkas' algorithm): begin with the vectors of one place each,
-//! and take the transitions one after another. Vectors with which the transition increases the sum are replaced by combinations
-//! with those with which it decreases it. There can be too many combinations; then only those that prove most are kept. Whatever
-//! is kept is a proof: a vector that is left is checked against all transitions.
+//! Let y be a vector of weights, none negative, such that no transition increases the weighted sum of all tokens. Then a place p
+//! never has more than (y · initial marking) / y_p tokens. All such vectors are non-negative combinations of a few vectors. The
+//! double description method (Motzkin 1953; for nets, Farkas' algorithm) finds these few. It begins with the vectors of one place
+//! each and handles the transitions one after another. It replaces each vector whose sum the transition increases by combinations
+//! with vectors whose sum it decreases. If there are too many combinations, only those that prove most are kept. The result is a
+//! proof even then, because each remaining vector is checked against all transitions.
 
 use super::structure::Structure;
 use crate::ir::net::{Invariant, PlaceId};
 use hashbrown::HashSet;
 
-/// Most vectors that are kept.
+/// Maximum number of vectors that are kept.
 const MOST_VECTORS: usize = 4_000;
 
-/// Most combinations for one transition.
+/// Maximum number of combinations for one transition.
 const MOST_COMBINATIONS: usize = 20_000;
 
-/// Work after which no more combinations are made, in entries of vectors: some tenths of a second.
+/// Work after which no more combinations are made, counted in entries of vectors: some tenths of a second.
 const MOST_WORK: usize = 60_000_000;
 
-/// A vector, and by how much each transition that is still to be taken changes its sum.
+/// A vector, and how much each remaining transition changes its weighted sum.
 #[derive(Clone, Debug)]
 struct Row {
     weights: Vec<(u32, i64)>,
@@ -29,8 +29,8 @@ struct Row {
     is_constant: bool,
 }
 
-/// Finds invariants of a net. Places that never change, and those that follow another place, are in none: their tokens are known
-/// without one.
+/// Finds invariants of a net. They omit places that never change and places that follow another place, because the tokens of
+/// these places are known without an invariant.
 pub fn invariants(initial: &[u32], structure: &Structure) -> Vec<Invariant> {
     let changing = |place: &PlaceId| structure.followed[*place] == *place && !structure.is_constant(*place);
     let changing: Vec<PlaceId> = (0..initial.len()).filter(changing).collect();
@@ -42,17 +42,18 @@ pub fn invariants(initial: &[u32], structure: &Structure) -> Vec<Invariant> {
     invariants
 }
 
-/// The vectors that are kept if there are too many.
+/// Selects the vectors that are kept if there are too many.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Preference {
     /// Vectors with the fewest tokens, which prove most.
     Few,
-    /// One of each place at least: all places are more often bounded, but less tightly.
+    /// At least one vector for each place. More places get a bound, but bounds are less tight.
     Each,
 }
 
 impl Preference {
-    /// The part of all limits that an attempt has: the second one is only for the places that the first leaves without a bound.
+    /// Divisor of all limits for an attempt. The second attempt gets less, because it only serves the places that the first
+    /// attempt left without a bound.
     fn share(self) -> usize {
         match self {
             Self::Few => 1,
@@ -61,7 +62,7 @@ impl Preference {
     }
 }
 
-/// Combines the vectors of these places to invariants.
+/// Combines vectors of these places into invariants.
 fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preference: Preference) -> Vec<Invariant> {
     let Structure { changes, effects, .. } = structure;
     let entries: usize = changes.iter().map(Vec::len).sum();
@@ -74,7 +75,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
         .collect();
     let share = preference.share();
     let mut work = 0;
-    // For each transition, the number of rows that it increases and the number that it decreases.
+    // For each transition, the number of rows whose sum it increases, and the number of rows whose sum it decreases.
     let mut signs = vec![[0i32; 2]; *effects];
     rows.iter().for_each(|row| count(row, &mut signs, 1));
     let mut open: Vec<u32> = (0..*effects as u32).collect();
@@ -82,7 +83,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
         open.clear();
     }
     loop {
-        // The transition with the fewest combinations; one that increases nothing needs none.
+        // Select the transition with the fewest combinations. A transition that increases no row needs none.
         open.retain(|transition| signs[*transition as usize][0] > 0);
         work += open.len();
         let cost = |transition: &u32| {
@@ -101,7 +102,7 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
         rows = others;
         let mut decreased: Vec<usize> = (0..rows.len()).filter(|at| change_by(&rows[*at]) < 0).collect();
         if preference == Preference::Each {
-            // Each vector takes part in some combinations, with those that prove most.
+            // Combine each vector with the vectors that prove most, as far as the limit of combinations allows.
             decreased.sort_by_key(|at| (rows[*at].tokens, rows[*at].weights.len()));
             decreased.truncate((MOST_COMBINATIONS / share / increased.len().max(1)).max(1));
         }
@@ -136,14 +137,14 @@ fn combined(initial: &[u32], structure: &Structure, places: &[PlaceId], preferen
     invariants.collect()
 }
 
-/// Adds `by` to the numbers of rows that each transition increases, or decreases, for the transitions that change this row.
+/// Adds `by` to the counts of increased or decreased rows, for each transition that changes this row.
 fn count(row: &Row, signs: &mut [[i32; 2]], by: i32) {
     for (transition, change) in &row.changes {
         signs[*transition as usize][usize::from(*change < 0)] += by;
     }
 }
 
-/// Keeps the rows that are preferred. Returns the others.
+/// Keeps the preferred rows and returns the others.
 fn keep_most_useful(rows: &mut Vec<Row>, places: usize, preference: Preference) -> Vec<Row> {
     rows.sort_by_key(|row| (row.tokens, row.weights.len()));
     if preference == Preference::Few {
@@ -163,7 +164,7 @@ fn keep_most_useful(rows: &mut Vec<Row>, places: usize, preference: Preference) 
     left_out
 }
 
-/// Keeps only rows whose places do not include all places of another one, unless the rows are too many.
+/// Drops each row whose places include all places of another row, unless there are too many rows to compare.
 fn keep_smallest(rows: &mut Vec<Row>) {
     const MOST_COMPARED: usize = 600;
     rows.sort_by_key(|row| (row.weights.len(), row.tokens));
@@ -183,7 +184,7 @@ fn keep_smallest(rows: &mut Vec<Row>) {
     *rows = kept;
 }
 
-/// The combination of two rows that a transition does not change; `None` if its numbers are too large.
+/// Combines two rows so that the transition does not change the sum of the result. `None` if the numbers get too large.
 fn joined(one: &Row, by: i64, other: &Row, by_other: i64) -> Option<Row> {
     let divisor = gcd(by.unsigned_abs(), by_other.unsigned_abs()) as i64;
     let (factor, factor_other) = (-by_other / divisor, by / divisor);
@@ -192,7 +193,7 @@ fn joined(one: &Row, by: i64, other: &Row, by_other: i64) -> Option<Row> {
     let mut tokens = one.tokens.checked_mul(factor.into())?.checked_add(other.tokens.checked_mul(factor_other.into())?)?;
     let common = weights.iter().fold(0, |common, (_, weight)| gcd(common, weight.unsigned_abs())) as i64;
     if common > 1 {
-        // The changes and the tokens are sums of these weights, each times a whole number.
+        // The changes and the tokens are sums of multiples of these weights, so `common` divides them too.
         weights.iter_mut().for_each(|(_, weight)| *weight /= common);
         changes.iter_mut().for_each(|(_, change)| *change /= common);
         tokens /= i128::from(common);
@@ -200,7 +201,7 @@ fn joined(one: &Row, by: i64, other: &Row, by_other: i64) -> Option<Row> {
     Some(Row { weights, changes, tokens, is_constant: one.is_constant && other.is_constant })
 }
 
-/// The sum of two sparse vectors, each times a factor. Entries that are 0 are left out.
+/// The sum of two sparse vectors, each multiplied by a factor. Leaves out entries that are 0.
 fn sum(one: &[(u32, i64)], factor: i64, other: &[(u32, i64)], factor_other: i64) -> Option<Vec<(u32, i64)>> {
     let (mut all, mut one, mut other) = (Vec::with_capacity(one.len() + other.len()), one, other);
     loop {
@@ -222,7 +223,7 @@ fn sum(one: &[(u32, i64)], factor: i64, other: &[(u32, i64)], factor_other: i64)
     }
 }
 
-/// Entries of a sparse vector behind a given one.
+/// Skips the first entry of a sparse vector if its index is `at`.
 trait Rest {
     fn strip_prefix_at(self, at: u32) -> Self;
 }
@@ -240,7 +241,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The most tokens that each place can have, as far as an invariant proves it.
+/// For each place, the most tokens that it can have; `None` if no invariant proves a bound.
 pub fn bounds(places: usize, invariants: &[Invariant]) -> Vec<Option<u64>> {
     let mut bounds: Vec<Option<u64>> = vec![None; places];
     for Invariant { weights, tokens, .. } in invariants {

@@ -1,9 +1,10 @@
-//! Chooses where the tokens of each place are in a state.
+//! Chooses which part of a state holds the tokens of each place.
 //!
-//! Places share a field if at most one of them is marked, and if the field takes fewer bits than one for each place: the places
-//! of a NUPN unit, or of an invariant with one token. Any other place has a field of its own, as wide as its bound needs. A place
-//! without a proved bound begins with 8 bits; see [`Encoding`]. A place that never changes has no field, and none has a place
-//! whose tokens another one tells: it has the same number but for a constant, or one token exactly if the other has none.
+//! Places share a field if at most one of them is marked at a time, and if the field takes fewer bits than one for each place.
+//! Such places form a NUPN unit or belong to an invariant with one token. Any other place has a field of its own, as wide as its
+//! bound requires. A place without a proved bound begins with 8 bits (see [`Encoding`]). Two kinds of places have no field:
+//! places that never change, and places whose tokens follow from another place. Such a place either has the tokens of the other
+//! place less a constant, or has one token exactly if the other place has none.
 
 use super::bounds;
 use super::pnml::Pnml;
@@ -13,27 +14,29 @@ use crate::ir::{Range, Type, Variable};
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt::Write;
 
-/// Widest field. Values are 32-bit integers with a sign.
+/// Widest field in bits. Values are 32-bit integers with a sign.
 const MOST_BITS: u32 = 31;
 
-/// Bits of places without a proved bound. A search begins with eight, or with fewer if states would be too long. One bit would be
-/// taken for a claim of the NUPN section.
+/// Possible bits of places without a proved bound. A search begins with eight, or with fewer if states would be too long. One bit
+/// is not possible, because a field of one bit counts as a claim of the NUPN section.
 const BITS: [u32; 5] = [2, 4, 8, 16, MOST_BITS];
 
-/// The claims and guesses that an encoding rests on. A search in which one of them turns out wrong begins again with the next
+/// The claims and guesses that an encoding depends on. If a search finds one of them wrong, it begins again with the next
 /// encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
     /// Bits of a place without a proved bound.
     pub bits: u32,
-    /// Whether the NUPN section is believed. Every firing checks what it says, unless invariants prove it.
+    /// Whether the encoding uses the NUPN section. Every firing checks what the section claims, unless invariants prove the
+    /// claim.
     pub believes_units: bool,
 }
 
 impl Encoding {
     pub const FIRST: Self = Self { bits: 8, believes_units: true };
 
-    /// All encodings that a search without further options may have: from the first one on, then those with narrower fields.
+    /// All encodings that a search without further options may use: [`FIRST`](Self::FIRST) and wider ones, then narrower ones;
+    /// all of these again without the NUPN section.
     pub fn all() -> impl Iterator<Item = Self> {
         let bits = [8, 16, MOST_BITS, 4, 2];
         [true, false].into_iter().flat_map(move |believes_units| bits.map(|bits| Self { bits, believes_units }))
@@ -44,7 +47,7 @@ impl Encoding {
         BITS.into_iter().find(|bits| *bits > self.bits).map(|bits| Self { bits, ..self })
     }
 
-    /// The next encoding with narrower fields, for states that are too long with these; `None` if there is none.
+    /// The next encoding with narrower fields, for states that would be too long; `None` if there is none.
     pub fn narrower(self) -> Option<Self> {
         BITS.into_iter().rev().find(|bits| *bits < self.bits).map(|bits| Self { bits, ..self })
     }
@@ -54,24 +57,24 @@ impl Encoding {
 struct Unit {
     name: String,
     places: Vec<PlaceId>,
-    /// In every reachable marking one of all places is marked, so no value means none.
+    /// Whether one of the places is marked in every reachable marking. The field then needs no value for an unmarked unit.
     has_always_one: bool,
     is_proved: bool,
     is_nupn: bool,
 }
 
 impl Unit {
-    /// Values of the field.
+    /// Number of values of the field.
     fn values(&self) -> usize {
         self.places.len() + usize::from(!self.has_always_one)
     }
 
-    /// Bits of the field.
+    /// Width of the field in bits.
     fn bits(&self) -> usize {
         (usize::BITS - (self.values() - 1).leading_zeros()).max(1) as usize
     }
 
-    /// Bits that the field saves.
+    /// Bits that the shared field saves, compared with one bit for each place.
     fn saves(&self) -> usize {
         self.places.len().saturating_sub(self.bits())
     }
@@ -81,19 +84,20 @@ impl Unit {
 #[derive(Default)]
 struct Told {
     constant: usize,
-    /// Places whose tokens are those of others, but for a constant number, and places that have a token if others have none.
+    /// Number of places that have the tokens of another place less a constant, and number of places that have a token if and only
+    /// if another place has none.
     told: [usize; 2],
-    /// Fields, bits and places of units: of NUPN, and of invariants.
+    /// Number of fields, bits and places of units: of NUPN units, then of units by invariants.
     units: [[usize; 3]; 2],
-    /// Places of one bit: by NUPN, and by invariants.
+    /// Number of places of one bit: by NUPN, then by invariants.
     bits: [usize; 2],
-    /// Places with wider fields by invariants, and the bits of all.
+    /// Number of places with wider fields by invariants, and the bits of all these fields.
     bounded: [usize; 2],
-    /// Places without a bound, and the bits of all.
+    /// Number of places without a bound, and the bits of all their fields.
     unbounded: [usize; 2],
 }
 
-/// The places with their holders, the variables, and the encoding in words.
+/// Returns the places with their holders, the variables, and a description of the encoding in words.
 pub fn encoded(
     pnml: &Pnml,
     structure: &Structure,
@@ -110,7 +114,7 @@ pub fn encoded(
     let follows = |place: PlaceId| structure.followed[place] != place;
     let mut is_claimed = vec![false; count];
     if encoding.believes_units {
-        // A unit with two tokens, or a place with several, in the initial marking contradicts the section.
+        // The section claims one token at most for each of its places, and for each unit.
         pnml.units.iter().flat_map(|unit| &unit.places).for_each(|place| is_claimed[*place] = true);
     }
     let mut told = Told::default();
@@ -168,7 +172,7 @@ pub fn encoded(
         holders[place] = match holders[of] {
             Holder::Number { .. } | Holder::Code { .. } => Holder::Less { of, by },
             Holder::Opposite { of } if by == 0 => Holder::Opposite { of },
-            // A place with fewer tokens than one that has at most one never has any.
+            // The place `of` has at most one token. This place has fewer tokens, so it never has any.
             _ => Holder::Constant,
         };
     }
@@ -185,7 +189,8 @@ pub fn encoded(
     (places, variables, told.text())
 }
 
-/// By place that is not placed, another one such that one of both has a token and the other none in every reachable marking.
+/// For each place without a holder, another such place with the opposite tokens: in every reachable marking, one of both has one
+/// token and the other has none.
 fn opposites(pnml: &Pnml, structure: &Structure, is_placed: &[bool]) -> Vec<Option<PlaceId>> {
     let mut opposites = vec![None; is_placed.len()];
     let mut known: HashMap<&[(u32, i64)], PlaceId> = HashMap::new();
@@ -202,7 +207,7 @@ fn opposites(pnml: &Pnml, structure: &Structure, is_placed: &[bool]) -> Vec<Opti
     opposites
 }
 
-/// The units that share fields, the most useful ones first; no place is in two of them.
+/// The units that share fields, the most useful units first. No place is in two of them.
 fn units(pnml: &Pnml, invariants: &[Invariant], encoding: Encoding, is_placed: &[bool]) -> Vec<Unit> {
     let mut all: Vec<Unit> = Vec::new();
     for (number, invariant) in invariants.iter().enumerate() {

@@ -4,18 +4,19 @@ use crate::ir::net::{Firings, Holder, Net, PlaceId};
 use crate::ir::{Binary, Expression, Layout, Span, TransitionId, Unary};
 use std::collections::BTreeMap;
 
-/// The tokens of some places together.
+/// The total number of tokens in some places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Added to the tokens of the parts, wrapping around: they may have too many.
+    /// Added to the tokens of the parts. The sum wraps around, because the parts may count too many tokens and the constant may
+    /// be negative.
     constant: u64,
-    /// Words and masks: each set bit of the masked part is a token.
+    /// Words and masks: each bit that is set in the masked part of the word is a token.
     bits: Vec<(u32, u32)>,
-    /// Words, lowest bits and masks of numbers of tokens.
+    /// Words, lowest bits and masks of numbers: each number is a count of tokens.
     numbers: Vec<(u32, u32, u32)>,
-    /// Words, masks and values: each stands for a token if the masked part of the word has the value.
+    /// Words, masks and values: each entry counts one token if the masked part of the word equals the value.
     equal: Vec<(u32, u32, u32)>,
-    /// Words and masks: each stands for a token if the masked part of the word is not 0.
+    /// Words and masks: each entry counts one token if the masked part of the word is not 0.
     marked: Vec<(u32, u32)>,
 }
 
@@ -25,7 +26,7 @@ pub enum Condition {
     Constant(bool),
     /// The first amount is at most the second.
     AtMost(Box<[Amount; 2]>),
-    /// One of these transitions is enabled.
+    /// At least one of these transitions is enabled.
     Fireable(Vec<TransitionId>),
     /// No transition is enabled.
     Deadlock,
@@ -37,11 +38,11 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Amount {
     Constant(u64),
-    /// The tokens of these places together; a place may occur more than once.
+    /// The total number of tokens in these places. A place counts as often as it occurs.
     Tokens(Vec<PlaceId>),
 }
 
-/// A condition in terms of packed states.
+/// A condition that is evaluated on packed states.
 #[derive(Clone, Debug)]
 pub enum Check {
     Constant(bool),
@@ -56,11 +57,11 @@ pub enum Check {
 impl Sum {
     pub fn of(net: &Net, layout: &Layout, places: &[PlaceId]) -> Self {
         let mut sum = Self::default();
-        // By variable: the values for which one of the places has a token, each once for each time that the place occurs.
+        // By variable: the codes of the places that it holds, with a code repeated if its place occurs several times.
         let mut codes: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         let field_of = |variable: usize| layout.variables[variable].expect("a place that changes has a field");
         for place in places {
-            // The place that tells the tokens.
+            // The stored place that determines the tokens of `place`.
             let (of, less) = net.stored(*place).unwrap_or((*place, 0));
             sum.constant = sum.constant.wrapping_sub(less.into());
             match net.places[of].holder {
@@ -102,8 +103,8 @@ impl Sum {
         Self { constant, ..Self::default() }
     }
 
-    /// The sum in words, for a kernel: the constant (low and high half), the number of parts of each kind, and the parts, in the
-    /// order of the fields of this type.
+    /// The sum as words for a kernel: the constant (low half, high half), the number of parts of each kind, then the parts, in
+    /// the order of the fields of this type.
     pub fn words(&self) -> Vec<u32> {
         let mut words = vec![self.constant as u32, (self.constant >> 32) as u32];
         words.extend([self.bits.len(), self.numbers.len(), self.equal.len(), self.marked.len()].map(|count| count as u32));
@@ -146,7 +147,8 @@ impl Condition {
         }
     }
 
-    /// The condition as an expression, which is 1 where it holds. `None` if a sum may be too large for one.
+    /// The condition as an expression whose value is 1 where the condition holds, else 0. `None` if a sum may be too large for an
+    /// expression.
     pub fn expression(&self, net: &Net) -> Option<Expression> {
         let at = Span::default();
         let all = |parts: &[Self], operator, none| {
@@ -192,7 +194,7 @@ impl Amount {
             Self::Tokens(places) => {
                 let most: u64 = places.iter().map(|place| u64::from(net.capacity(*place))).sum();
                 let tokens = places.iter().map(|place| net.tokens_of(*place)).collect();
-                // A larger constant is cut to the largest number, which no sum exceeds.
+                // Constants are cut to `i32::MAX`. No sum reaches that number.
                 (most < i32::MAX as u64)
                     .then(|| Expression::joined(tokens, Binary::Add, Span::default()).unwrap_or(Expression::Constant(0)))
             }

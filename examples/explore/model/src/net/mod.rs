@@ -1,18 +1,19 @@
-//! The front end for place/transition nets in PNML, as the Model Checking Contest has them: pages, references, weights of arcs,
-//! the initial marking, and the units of the NUPN tool section.
+//! The front end for place/transition nets in PNML, as the Model Checking Contest provides them: pages, references, weights of
+//! arcs, the initial marking, and the units of the NUPN tool section.
 //!
-//! Other kinds of nets are refused, and so is every element that may change what a net does: inhibitor and reset arcs,
-//! capacities, priorities, times.
+//! Other kinds of nets are refused. So is every element that may change what a net does: inhibitor and reset arcs, capacities,
+//! priorities, times.
 //!
 //! # How it is lowered
 //!
-//! - A net is a construct of the intermediate form ([`ir::net`](crate::ir::net)): places, transitions, and where the tokens of a
-//!   place are in a state. Places that no transition changes are constants.
-//! - Invariants bound the tokens of places ([`bounds`]), and with the NUPN section decide how they are held ([`encoding`]).
-//! - Conditions are DVE's expressions over `tokens(place)`, the sum `tokens(p, q)`, and `fireable(transition)`, which is 1 if a
-//!   transition, or one of several, is enabled. A name of letters (of any alphabet), digits and `_` may
-//!   stand as it is; others are in quotes.
-//! - Elements are named by their identifiers, `id`. A condition may also use a `name` that only one element has.
+//! - A net is a construct of the intermediate form ([`ir::net`](crate::ir::net)): places, transitions, and the part of a state
+//!   that holds each place's tokens. Places that no transition changes are constants.
+//! - Invariants bound the tokens of places ([`bounds`]). Invariants and the NUPN section determine how a state holds the places
+//!   ([`encoding`]).
+//! - Conditions are DVE's expressions with `tokens(place)`, the sum `tokens(p, q)`, and `fireable(transition)`, which is 1 if the
+//!   transition, or one of several, is enabled. A name that consists of letters (of any alphabet), digits and `_` needs no
+//!   quotes; any other name is in quotes.
+//! - Elements are named by their identifiers, `id`. A condition may also use a `name` if only one element has it.
 
 pub mod bounds;
 pub mod encoding;
@@ -43,10 +44,10 @@ use pnml::Pnml;
 use std::sync::Arc;
 use structure::Structure;
 
-/// Markings visited by a random walk to see which places are rarely marked.
+/// Number of markings that a random walk visits to find out which places are rarely marked.
 const MOST_WALK: usize = 2_000;
 
-/// Work of the walk: transitions looked at.
+/// Limit of the walk's work, in transitions that are tested.
 const WALK_WORK: usize = 20_000_000;
 
 /// A net, with the names for conditions about it.
@@ -57,7 +58,7 @@ pub struct Nets {
     /// The weighted arcs, places and units of the text.
     pub pnml: Arc<Pnml>,
     pub warnings: Vec<Warning>,
-    /// A transition that takes no tokens and puts some: the net is unbounded.
+    /// A transition that takes no tokens and puts some, if there is one: the net is then unbounded.
     pub source_transition: Option<TransitionId>,
     structure: Structure,
     invariants: Arc<Vec<Invariant>>,
@@ -69,16 +70,16 @@ impl Nets {
     ///
     /// # Errors
     ///
-    /// The first error in the text, with its place, or states that are too long with the narrowest fields.
+    /// The text has an error (the first one is returned, with its place), or states are too long even with the narrowest fields.
     pub fn read(source: Source, encoding: Encoding) -> Result<Self, Box<Located>> {
         Self::read_with(source, encoding, &Constants::default())
     }
 
-    /// As [`read`](Self::read), with other initial markings of some places.
+    /// As [`read`](Self::read), but some places get other initial markings.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), and a place that the net does not have.
+    /// As for [`read`](Self::read). Also if `constants` names a place that the net does not have.
     pub fn read_with(source: Source, encoding: Encoding, constants: &Constants) -> Result<Self, Box<Located>> {
         let read = || {
             let mut pnml = pnml::read(&source)?;
@@ -101,11 +102,11 @@ impl Nets {
         read().map_err(|error: Diagnostic| Box::new(error.of(&source)))
     }
 
-    /// Encodes the states in another way. Conditions that were read before are no longer valid.
+    /// Encodes the states in another way. This invalidates conditions that were read before.
     ///
     /// # Errors
     ///
-    /// States that are too long.
+    /// States are too long.
     pub fn encode(&mut self, encoding: Encoding) -> Result<(), Box<Located>> {
         let source = self.model.source.clone();
         let lowered = lowered(&source, &self.pnml, &self.structure, &self.invariants, encoding);
@@ -114,11 +115,11 @@ impl Nets {
         Ok(())
     }
 
-    /// As [`encode`](Self::encode), with narrower fields if states are too long with these.
+    /// As [`encode`](Self::encode). If states are too long, uses narrower fields.
     ///
     /// # Errors
     ///
-    /// States that are too long with the narrowest fields.
+    /// States are too long even with the narrowest fields.
     pub fn encode_within(&mut self, encoding: Encoding) -> Result<(), Box<Located>> {
         let source = self.model.source.clone();
         let lowered = lowered_within(&source, &self.pnml, &self.structure, &self.invariants, encoding);
@@ -143,21 +144,20 @@ impl Nets {
     }
 }
 
-/// The first operation whose result may wrap around.
+/// Returns the place of the first operation whose result may wrap around.
 fn inexact(model: &Model, expression: &Expression) -> Option<Span> {
+    let inner = expression.parts().iter().find_map(|part| inexact(model, part));
     match expression {
         Expression::Binary { operator, operands, span } => {
-            let inner = operands.iter().find_map(|operand| inexact(model, operand));
             let [left, right] = [range(model, &operands[0]), range(model, &operands[1])];
             let wraps = !unbounded(*operator, left, right).is_in(Range::of_type(Type::WORD));
             inner.or(Some(*span).filter(|_| wraps))
         }
-        Expression::Unary { operand, .. } => inexact(model, operand),
-        _ => None,
+        _ => inner,
     }
 }
 
-/// As [`lowered`], with the first of this encoding and narrower ones whose states are short enough, which is returned.
+/// As [`lowered`], but tries narrower encodings until states are short enough. Also returns the encoding that was used.
 fn lowered_within(
     source: &Source,
     pnml: &Pnml,
@@ -200,7 +200,7 @@ fn lowered(
     Ok((model, names))
 }
 
-/// The share of markings in which each place has tokens, by a random walk.
+/// By place, the share of markings in which it has tokens, estimated by a random walk.
 fn shares(net: &Net) -> Vec<f64> {
     let initial: Vec<u32> = net.places.iter().map(|place| place.initial).collect();
     let steps = (WALK_WORK / net.transitions.len().max(1)).min(MOST_WALK);

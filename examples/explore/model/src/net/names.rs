@@ -7,8 +7,8 @@ use crate::ir::Expression;
 #[derive(Clone, Debug, Default)]
 pub struct NetNames {
     pub names: pnml::Names,
-    /// Tokens of each place.
+    /// By place, the expression for its tokens.
     pub tokens: Vec<Expression>,
-    /// Most tokens of each place.
+    /// By place, the most tokens that its field can hold.
     pub capacities: Vec<u32>,
 }

@@ -9,7 +9,7 @@ use crate::ir::{Constant, Ignored, Source, Span};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::HashMap;
 
-/// Most tokens of a place, and the largest weight of an arc.
+/// Limit of the tokens of a place, and of the weight of an arc.
 const MOST_TOKENS: u64 = i32::MAX as u64;
 
 /// The net of a file.
@@ -18,12 +18,12 @@ pub struct Pnml {
     pub places: Vec<Place>,
     pub transitions: Vec<Transition>,
     pub arcs: usize,
-    /// The units of the NUPN tool section, if it says that the net is safe.
+    /// The units of the NUPN tool section, if the section says that the net is safe.
     pub units: Vec<Unit>,
     pub names: Names,
-    /// Parts of the file that do not change what the net does, in the order in which their kinds appear.
+    /// Parts of the file that do not change what the net does, ordered by the first appearance of their kinds.
     pub ignored: Vec<Ignored>,
-    /// The places with an initial marking that is not that of the file.
+    /// The places whose initial marking the user has changed.
     pub constants: Vec<Constant>,
 }
 
@@ -41,27 +41,28 @@ pub struct Unit {
     pub places: Vec<PlaceId>,
 }
 
-/// The identifiers of a net, and the names that identify one element only.
+/// The identifiers of a net's elements, and the names that only one element has.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     pub places: Index,
     pub transitions: Index,
-    /// Whether the first marking enables no transition.
+    /// Whether the initial marking enables no transition.
     pub begins_in_deadlock: bool,
 }
 
-/// Elements of one kind by identifier, and by name.
+/// Elements of one kind, by identifier and by name.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     of_ids: HashMap<String, usize>,
-    /// By the identifier of a reference to the element.
+    /// Elements by the identifier of a reference to them.
     of_references: HashMap<String, usize>,
-    /// By name; `None` if several elements have it.
+    /// Elements by name; `None` if several elements have the name.
     of_names: HashMap<String, Option<usize>>,
 }
 
 impl Index {
-    /// The element with this identifier, or to which a reference with this identifier leads, or else the only one with this name.
+    /// Returns the element with this identifier, or the element to which a reference with this identifier leads, or else the only
+    /// element with this name.
     pub fn get(&self, name: &str) -> Option<usize> {
         let by_id = self.of_ids.get(name).or_else(|| self.of_references.get(name)).copied();
         by_id.or_else(|| self.of_names.get(name).copied().flatten())
@@ -72,7 +73,7 @@ impl Index {
         self.of_ids.get(id).copied()
     }
 
-    /// Whether several elements have this name, and none has it as its identifier.
+    /// Whether several elements have this name, and no element has it as its identifier.
     pub fn is_ambiguous(&self, name: &str) -> bool {
         self.get(name).is_none() && matches!(self.of_names.get(name), Some(None))
     }
@@ -95,7 +96,7 @@ impl Index {
 ///
 /// # Errors
 ///
-/// The first error in the text, with its place.
+/// The text has an error. The first error is returned, with its place.
 pub fn read(source: &Source) -> Result<Pnml, Diagnostic> {
     let text = &*source.text;
     let lines = Lines::of(text);
@@ -128,7 +129,7 @@ pub fn read(source: &Source) -> Result<Pnml, Diagnostic> {
     reader.finish()
 }
 
-/// Starts of lines, to find the line and column of an offset.
+/// Byte offsets of the starts of lines, for finding the line and column of an offset.
 pub struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
@@ -143,7 +144,8 @@ impl<'t> Lines<'t> {
     fn span(&self, start: usize, end: usize) -> Span {
         let line = self.starts.partition_point(|first| *first <= start);
         let before = &self.text[self.starts[line - 1]..start];
-        // A line may have the whole text; counting each column from its beginning would take quadratic time.
+        // Count bytes in a long line: the whole text may be one line, and counting characters from its start for each place would
+        // take quadratic time.
         let column = if before.len() > 10_000 { before.len() } else { before.chars().count() };
         Span { start: start as u32, end: end as u32, line: line as u32, column: 1 + column as u32 }
     }
@@ -156,7 +158,7 @@ impl<'t> Lines<'t> {
         self.span(range.start, range.start + first)
     }
 
-    /// Span of the character in a line and column, counted from 1.
+    /// Span of the character at a line and column, both counted from 1.
     pub fn at(&self, line: u32, column: u32) -> Span {
         let first = self.starts.get(line.saturating_sub(1) as usize).copied().unwrap_or(0);
         let rest = &self.text[first..];
@@ -167,22 +169,22 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Deepest nesting of pages.
+/// Limit of the nesting of pages.
 const MAX_PAGES: usize = 100;
 
-/// Last parts of the types of place/transition nets: of the standard, of its drafts (`ptNetb`), of tools that name the core model
-/// although markings and inscriptions are those of place/transition nets, and of EPNML (Yasper).
+/// Last parts of the names of types of place/transition nets: of the standard; of its drafts (`ptNetb`); of tools that write the
+/// core model's type although their nets have the markings and inscriptions of place/transition nets; of EPNML (Yasper).
 const KINDS: [&str; 4] = ["ptnet", "ptnetb", "pnmlcoremodel", "epnml-1.1"];
 
 struct Reader<'t, 'd> {
     lines: &'t Lines<'t>,
     pnml: Pnml,
-    /// The elements that references name, by the reference's identifier.
+    /// By the identifier of a reference, the reference and the identifier that it refers to.
     place_references: HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
     transition_references: HashMap<&'d str, (Node<'d, 'd>, &'d str)>,
     arcs: Vec<Node<'d, 'd>>,
     tools: Vec<Node<'d, 'd>>,
-    /// PIPE's urgency of the first transition, which all others must share.
+    /// PIPE's urgency of the first transition. All other transitions must have the same urgency.
     urgency: Option<Urgency>,
 }
 
@@ -251,7 +253,8 @@ impl<'t, 'd> Reader<'t, 'd> {
                 "arc" => self.arcs.push(child),
                 "referencePlace" | "referenceTransition" => self.reference(child)?,
                 "toolspecific" => self.tools.push(child),
-                // Final markings, of process mining, say what should be reached; PIPE writes notes, and its only kind of tokens.
+                // Final markings, from process mining, say what should be reached. PIPE writes notes, and the only kind of tokens
+                // that it has.
                 "name" | "graphics" => {}
                 "finalmarkings" => self.ignore("final markings"),
                 "labels" => self.ignore("notes"),
@@ -275,7 +278,7 @@ impl<'t, 'd> Reader<'t, 'd> {
                 "name" => name = text_of(child),
                 "graphics" => {}
                 "toolspecific" => self.ignore_tool(child),
-                // PIPE writes 0 where there is no limit.
+                // PIPE writes 0 for a place without a limit.
                 "capacity" if elements(child).all(|value| kind(value) == "value") => {
                     let capacity = self.number(child, "a capacity", 0, 0)?;
                     if capacity > 0 {
@@ -304,7 +307,7 @@ impl<'t, 'd> Reader<'t, 'd> {
         for child in elements(node) {
             match kind(child) {
                 "name" => name = text_of(child),
-                // Rates, servers and pictures do not change what can fire.
+                // Rates, servers and pictures do not change which transitions can fire.
                 "graphics" | "orientation" => {}
                 "toolspecific" => self.ignore_tool(child),
                 "rate" => self.ignore("rates of transitions"),
@@ -372,11 +375,12 @@ impl<'t, 'd> Reader<'t, 'd> {
         }
     }
 
-    /// The number in the text of an annotation, at least `least`; without a text, the `default`.
+    /// Returns the number in the text of an annotation, which must be at least `least`. Returns `default` if the annotation has
+    /// no text.
     fn number(&mut self, node: Node<'d, 'd>, what: &str, least: u64, default: u32) -> Result<u32, Diagnostic> {
         elements(node).filter(|child| kind(*child) == "toolspecific").for_each(|tool| self.ignore_tool(tool));
         let only = |name: &str| only_of(node, name, |node| self.span(node));
-        // PIPE writes `value` in place of `text`, with the name of the only kind of tokens.
+        // PIPE writes `value` instead of `text`, and puts the name of its only kind of tokens before the number.
         let (text, value) = (only("text")?.map(text_in), only("value")?.map(text_in));
         let text = match (&text, &value) {
             (Some(text), None) => text.trim(),
@@ -402,7 +406,7 @@ impl<'t, 'd> Reader<'t, 'd> {
         }
     }
 
-    /// The element that an identifier names, possibly by references.
+    /// Returns the element that an identifier names, directly or by references.
     fn resolved(
         &self,
         id: &'d str,
@@ -512,7 +516,7 @@ impl<'t, 'd> Reader<'t, 'd> {
         Ok(())
     }
 
-    /// Names the elements by the identifiers and names of the references that lead to them, too.
+    /// Lets the identifiers and names of references also name the elements that the references lead to.
     fn name_references(&mut self) -> Result<(), Diagnostic> {
         let mut names = std::mem::take(&mut self.pnml.names);
         let lists = [(&self.place_references, &mut names.places), (&self.transition_references, &mut names.transitions)];
@@ -571,11 +575,11 @@ impl Pnml {
         self.names.begins_in_deadlock = !self.transitions.iter().any(is_enabled);
     }
 
-    /// Gives some places another initial marking.
+    /// Changes the initial marking of some places.
     ///
     /// # Errors
     ///
-    /// A name that no place has, a place that is named twice, or a number of tokens that is not possible.
+    /// A name belongs to no place, a place is named twice, or a number of tokens is not possible.
     pub fn mark(&mut self, constants: &Constants) -> Result<(), Diagnostic> {
         let mut marked = HashMap::new();
         for Constant { name, value } in constants.list() {
@@ -599,7 +603,8 @@ impl Pnml {
     }
 }
 
-/// The arcs to each place as one, with the sum of their weights; ascending. `None` if a sum is too large.
+/// Joins the arcs of each place into one whose weight is the sum of their weights; ascending by place. `None` if a sum is too
+/// large.
 fn summed(mut arcs: Vec<(PlaceId, u32)>) -> Option<Vec<(PlaceId, u32)>> {
     arcs.sort_unstable();
     let of_place = arcs.chunk_by(|one, other| one.0 == other.0).map(|arcs| {
@@ -609,7 +614,7 @@ fn summed(mut arcs: Vec<(PlaceId, u32)>) -> Option<Vec<(PlaceId, u32)>> {
     of_place.collect()
 }
 
-/// The text of a name: of its element `text`, the first if there are several.
+/// The text of a name: the content of its first element `text`.
 fn text_of(node: Node) -> Option<String> {
     elements(node).find(|child| kind(*child) == "text").map(text_in)
 }

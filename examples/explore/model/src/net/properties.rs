@@ -31,7 +31,7 @@ pub struct Property {
 }
 
 impl Property {
-    /// Whether it is a formula about runs.
+    /// Whether the property is a formula about runs.
     pub fn is_of_runs(&self) -> bool {
         matches!(self.question, Question::Runs { .. })
     }
@@ -39,16 +39,17 @@ impl Property {
 
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Whether a marking can be reached in which the condition holds. The property has the verdict `if_reached` if one can.
+    /// Whether some reachable marking satisfies the condition. If so, the verdict of the property is `if_reached`, otherwise the
+    /// opposite.
     Reach {
         condition: Condition,
         if_reached: bool,
     },
     /// Whether the condition holds in the initial marking.
     Initial(Condition),
-    /// The most tokens that these places have together.
+    /// The largest total number of tokens that these places ever have.
     Bound(Vec<PlaceId>),
-    /// Whether all runs satisfy a formula over the conditions. The property is the contrary if `is_negated`.
+    /// Whether all runs satisfy a formula over the conditions. If `is_negated`, the verdict of the property is the opposite.
     Runs {
         formula: Formula,
         conditions: Vec<Condition>,
@@ -61,11 +62,11 @@ pub enum Question {
         conditions: Vec<Condition>,
     },
     Global(Global),
-    /// No answer, and why.
+    /// There is no answer, for this reason.
     Declined(String),
 }
 
-/// Properties of nets as a whole.
+/// Properties that concern the whole net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Global {
     /// Some reachable marking enables no transition.
@@ -76,7 +77,7 @@ pub enum Global {
     QuasiLiveness,
     /// Some place always has the same number of tokens.
     StableMarking,
-    /// Each transition can fire again, whatever happens before.
+    /// Whatever has happened, each transition can still fire again.
     Liveness,
 }
 
@@ -104,7 +105,7 @@ impl Global {
 ///
 /// # Errors
 ///
-/// The first error in the text, with its place.
+/// The text has an error. The first error is returned, with its place.
 pub fn read(source: &Source, names: &Names) -> Result<Vec<Property>, Box<Located>> {
     let read = || {
         let lines = Lines::of(&source.text);
@@ -128,7 +129,7 @@ struct Reader<'t> {
     names: &'t Names,
 }
 
-/// The conditions of a formula, each once.
+/// The conditions of a formula, without repetitions.
 #[derive(Default)]
 struct Conditions(Vec<Condition>);
 
@@ -176,7 +177,7 @@ impl Reader<'_> {
             let found = only_of(node, name, |node| self.span(node))?;
             found.ok_or_else(|| Diagnostic::new(self.span(node), format!("a property without `{name}`"), "it is needed"))
         };
-        // Verdicts are lines of words.
+        // Verdicts are lines of words, so the name must be one word.
         let name = escaping::word(&text_of(one("id")?)).into_owned();
         let is_of_ctl = EXAMINATIONS_OF_CTL.iter().any(|examination| name.contains(examination));
         let question = one("formula").and_then(|formula| self.only(formula));
@@ -307,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A formula over runs.
+    /// Reads a formula over runs.
     fn formula(&self, node: Node, conditions: &mut Conditions, depth: usize) -> Result<Formula, Diagnostic> {
         self.ensure_depth(node, depth)?;
         if !is_temporal(node) {
@@ -332,7 +333,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A condition on a marking.
+    /// Reads a condition on a marking.
     fn condition(&self, node: Node, depth: usize) -> Result<Condition, Diagnostic> {
         self.ensure_depth(node, depth)?;
         let inner = |node: Node| self.condition(node, depth + 1);
@@ -378,7 +379,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The elements that an element names.
+    /// Returns the elements of the net that `node` names.
     fn all(&self, node: Node, what: &str, of: &Index) -> Result<Vec<usize>, Diagnostic> {
         let one = |child: Node| {
             if kind(child) != what {
@@ -390,7 +391,7 @@ impl Reader<'_> {
         elements(node).map(one).collect()
     }
 
-    /// The only element in an element.
+    /// Returns the only child element of an element.
     fn only<'a, 'i>(&self, node: Node<'a, 'i>) -> Result<Node<'a, 'i>, Diagnostic> {
         let mut all = elements(node);
         match (all.next(), all.next()) {
@@ -403,7 +404,7 @@ impl Reader<'_> {
     }
 }
 
-/// A condition as a formula: conjunctions, disjunctions and negations are those of the formula.
+/// Converts a condition to a formula. Conjunctions, disjunctions and negations become operators of the formula.
 fn split(condition: Condition, conditions: &mut Conditions) -> Formula {
     match condition {
         Condition::Not(inner) => split(*inner, conditions).negated(),
@@ -411,12 +412,12 @@ fn split(condition: Condition, conditions: &mut Conditions) -> Formula {
     }
 }
 
-/// Whether there is a path quantifier in or at an element.
+/// Whether an element or any element in it is a path quantifier.
 fn has_quantifier(node: Node) -> bool {
     node.descendants().any(|node| matches!(kind(node), "all-paths" | "exists-path"))
 }
 
-/// Whether there is a temporal operator in or at an element.
+/// Whether an element or any element in it is a temporal operator.
 fn is_temporal(node: Node) -> bool {
     node.descendants().any(|node| matches!(kind(node), "globally" | "finally" | "next" | "until"))
 }

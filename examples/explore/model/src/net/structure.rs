@@ -1,10 +1,11 @@
-//! Facts that arcs show without a search: transitions that can never fire, places that never change, and places that have
-//! as many tokens as another one, but for a constant number.
+//! Facts that arcs show without a search: transitions that can never fire, places that never change, and places that always have
+//! the tokens of another place less a constant.
 //!
-//! A transition can never fire if it takes more tokens from a place than the place has at first, and no transition that may fire
-//! adds tokens there. Proof: consider the first firing, of any run, of a transition that is not in the set that `may_fire`
-//! computes. All firings before it are of the set. A place that the transition needs has no more tokens than at first, because no
-//! transition of the set adds any, so the transition is not enabled.
+//! A transition can never fire if it takes more tokens from a place than the initial marking puts there, and no transition that
+//! may fire adds tokens to that place. Proof: `may_fire` computes a set of transitions. Consider, in any run, the first firing of
+//! a transition outside this set. All earlier firings are of transitions in the set. The firing transition needs more tokens in
+//! some place than that place has at first, and no transition of the set adds tokens there. So the transition is not enabled, a
+//! contradiction.
 
 use crate::ir::net::{PlaceId, Transition};
 use std::collections::HashMap;
@@ -12,19 +13,19 @@ use std::collections::HashMap;
 /// Effects of the transitions that may fire, and what they show about places.
 #[derive(Clone, Debug, Default)]
 pub struct Structure {
-    /// Whether a reachable marking may enable each transition.
+    /// By transition, whether a reachable marking may enable it.
     pub may_fire: Vec<bool>,
-    /// By place, how each effect changes its tokens: the effect's number and the change, ascending. Transitions with the same
-    /// changes have one effect. A place without changes always has its initial tokens.
+    /// By place, how each effect changes the place's tokens: pairs of the effect's number and the change, ascending. Transitions
+    /// with the same changes have one effect. A place without changes always has its initial tokens.
     pub changes: Vec<Vec<(u32, i64)>>,
     /// Number of different effects.
     pub effects: usize,
-    /// By place, the place that it follows: one with the same changes and at least as many tokens. Itself, if it follows none.
+    /// By place, the place that it follows: a place with the same changes and at least as many tokens, or the place itself.
     pub followed: Vec<PlaceId>,
 }
 
-/// By how many tokens a place may have fewer than the one that it follows. Conditions compute with the difference, whose range
-/// begins at minus this number: with large numbers sums of few tokens would not be known to fit 32 bits.
+/// Limit of how many tokens a place may have less than the place that it follows. Conditions compute the difference, whose range
+/// begins at minus this number. With a large limit, sums of few tokens could not be proved to fit 32 bits.
 const MOST_FEWER: u32 = 1 << 16;
 
 impl Structure {
@@ -53,8 +54,8 @@ impl Structure {
 
 /// Whether each transition may fire.
 fn may_fire(initial: &[u32], transitions: &[Transition]) -> Vec<bool> {
-    // By transition, the number of places that have too few tokens as far as is known; by place, the transitions that wait for
-    // it.
+    // `lacking`: by transition, the number of places that are not known to get enough tokens. `waiting`: by place, the
+    // transitions that lack tokens there.
     let mut lacking = vec![0usize; transitions.len()];
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); initial.len()];
     for (id, transition) in transitions.iter().enumerate() {
@@ -79,7 +80,7 @@ fn may_fire(initial: &[u32], transitions: &[Transition]) -> Vec<bool> {
     may_fire
 }
 
-/// The place that each place follows.
+/// By place, the place that it follows.
 fn followed(initial: &[u32], changes: &[Vec<(u32, i64)>]) -> Vec<PlaceId> {
     let mut followed: Vec<PlaceId> = (0..initial.len()).collect();
     let mut most: HashMap<&[(u32, i64)], PlaceId> = HashMap::new();
@@ -96,7 +97,7 @@ fn followed(initial: &[u32], changes: &[Vec<(u32, i64)>]) -> Vec<PlaceId> {
     followed
 }
 
-/// By how much a transition changes the tokens of each place that it changes.
+/// The places whose tokens a transition changes, and by how much.
 fn change_of(transition: &Transition) -> Vec<(PlaceId, i64)> {
     let taken = transition.takes.iter().map(|(place, count)| (*place, -i64::from(*count)));
     let put = transition.puts.iter().map(|(place, count)| (*place, i64::from(*count)));

@@ -55,7 +55,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// Counts of a breadth-first search by the interpreter.
+/// Counts from a breadth-first search by the interpreter.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     states: u64,
@@ -67,7 +67,8 @@ struct Counted {
     of_transition: Vec<u64>,
 }
 
-/// Searches all markings by the interpreter. `None` if a place has no room for its tokens, or there are more states than `most`.
+/// Searches all markings with the interpreter. `None` if a place has too few bits for its tokens, or if there are more states
+/// than `most`.
 fn counted(nets: &Nets, most: usize) -> Option<Counted> {
     let (model, net) = (&nets.model, nets.model.net.as_ref().unwrap());
     let interpreter = Interpreter::new(model);
@@ -103,7 +104,7 @@ fn counted(nets: &Nets, most: usize) -> Option<Counted> {
     Some(counted)
 }
 
-/// Counts a net by a separate search over lists of tokens.
+/// Counts a net by an independent search over lists of tokens.
 fn counted_plainly(nets: &Nets, most: usize) -> Option<Counted> {
     let pnml = &nets.pnml;
     let mut counted = Counted { of_transition: vec![0; pnml.transitions.len()], ..Counted::default() };
@@ -140,7 +141,7 @@ fn counted_plainly(nets: &Nets, most: usize) -> Option<Counted> {
     Some(counted)
 }
 
-/// The counts in the first encoding with room for all tokens.
+/// Returns the counts in the first encoding that has enough bits for all tokens.
 fn counted_with_room(nets: &mut Nets, most: usize) -> Option<Counted> {
     for encoding in Encoding::all() {
         nets.encode(encoding).unwrap();
@@ -154,7 +155,7 @@ fn counted_with_room(nets: &mut Nets, most: usize) -> Option<Counted> {
 
 #[test]
 fn markings_are_counted() {
-    // Two tokens go round through three places; the transition `back` takes two at once.
+    // Two tokens go round through three places. The transition `back` takes both at once.
     let text = page(
         &[
             place("p", 2),
@@ -204,12 +205,12 @@ fn pages_and_references_are_resolved() {
 fn identifiers_may_have_any_characters_and_be_of_a_place_and_a_transition() {
     let name = "a b&lt;&amp;&gt;\u{e9} \u{1f980}'";
     let text = page(&[place(name, 1), transition(name), place("q", 0), arc(name, "q", 1)].concat());
-    // The arc can only come from the transition, for two places have none.
+    // The arc must come from the transition: an arc between the two places with these names would be an error.
     let nets = read(&text);
     assert_eq!(nets.pnml.transitions[0].puts, [(1, 1)]);
     let condition = |text: &str| nets.condition(&Source { name: String::new(), text: text.into() });
     assert!(condition("tokens(\"a b<&>\u{e9} \u{1f980}'\") == 1 and fireable(\"a b<&>\u{e9} \u{1f980}'\")").is_ok());
-    // Letters of any alphabet need no quotes, which tells them from marks.
+    // Names of letters of any alphabet need no quotes; names with marks do.
     let nets = read(&page(&[place("gr\u{f6}\u{df}e_2", 1), transition("\u{435}\u{301}"), place("\u{6f22}", 0)].concat()));
     let condition = |text: &str| nets.condition(&Source { name: String::new(), text: text.into() }).map_err(|e| e.to_string());
     assert!(condition("tokens(gr\u{f6}\u{df}e_2, \u{6f22}) == 1 and not fireable(\u{435}\u{301})").is_ok());
@@ -282,7 +283,7 @@ fn arcs_between_the_same_two_nodes_add_up() {
 #[test]
 fn places_get_more_bits_where_they_are_needed() {
     for most in [1u64, 127, 254, 255, 256, 300] {
-        // `u` would double the tokens of `p`, if `c` ever had one more than at first: no invariant bounds `p`.
+        // `u` would double the tokens of `p` if `c` ever had one token more than at first. So no invariant bounds `p`.
         let arcs = [arc("c", "t", 1), arc("t", "p", 1), arc("p", "back", 1), arc("back", "c", 1)].concat();
         let doubles = [arc("c", "u", most + 1), arc("u", "c", most + 1), arc("p", "u", 1), arc("u", "p", 2)].concat();
         let nodes = [place("c", most), place("p", 0), ["t", "back", "u"].map(transition).concat()].concat();
@@ -317,9 +318,9 @@ fn doubling(count: u64) -> String {
 fn numbers_without_a_bound_begin_with_eight_bits() {
     let nets = read(&doubling(3));
     let net = nets.model.net.as_ref().unwrap();
-    // 2 c + p + stop does not grow, and begins with 7.
+    // The sum 2 c + p + stop never grows, and is 7 at first.
     assert!(matches!(net.places[1].holder, Holder::Number { is_proved: true, capacity: 7, .. }), "{:?}", net.places[1]);
-    // A transition that makes tokens of nothing but a token that it puts back: no bound.
+    // A transition that takes one token, puts it back and adds another. Its place has no bound.
     let text =
         page(&[place("s", 1), place("p", 0), transition("t"), arc("s", "t", 1), arc("t", "s", 1), arc("t", "p", 1)].concat());
     let nets = read(&text);
@@ -357,7 +358,7 @@ fn sources_of_tokens_are_told() {
 
 #[test]
 fn sums_that_may_be_too_large_are_refused() {
-    // Both places change, so their tokens are no constants.
+    // Both places change, so their tokens are not constants.
     let change = [transition("t"), arc("p", "t", 1), arc("t", "q", 1)].concat();
     let nets = read(&page(&[place("p", 1_000_000_000), place("q", 1_000_000_000), change].concat()));
     let condition =
@@ -367,7 +368,7 @@ fn sums_that_may_be_too_large_are_refused() {
     assert!(condition("tokens(p, q) > 0").unwrap_err().contains("together"));
 }
 
-/// A random net with few places: transitions with up to three arcs each way, and weights up to three.
+/// A random net with few places. Transitions have up to three arcs in each direction, with weights up to three.
 pub(crate) fn nets() -> impl Strategy<Value = String> {
     let arcs = || proptest::collection::vec((0usize..6, 1u64..4), 0..4);
     let places = proptest::collection::vec(0u64..4, 1..6);
@@ -413,7 +414,7 @@ proptest! {
     }
 }
 
-/// The folder with nets of the Model Checking Contest, if it is named.
+/// The folder with nets of the Model Checking Contest, if the environment variable names one.
 fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("WARPSET_NETS").map(PathBuf::from);
     if folder.is_none() {
@@ -491,7 +492,7 @@ fn properties_are_read() {
     }
 }
 
-/// The firings of a text with a place `p` that has a token, a transition `t` and a place `q`.
+/// Counts of a net with a place `p` that has a token, a transition `t` and a place `q`.
 fn small(kind: &str, arcs: &str, more: &str) -> Result<Counted, String> {
     let text = format!(
         "<pnml xmlns:x=\"urn:x\"><net id=\"n\" {kind}>{}<place id=\"q\"/><place id=\"r\"/><transition id=\"t\"/>{arcs}{more}</net></pnml>",
@@ -511,7 +512,7 @@ const ARCS: &str = "<arc id=\"a\" source=\"p\" target=\"t\"/><arc id=\"b\" sourc
 fn names_of_other_namespaces_are_not_those_of_pnml() {
     let plain = small("type=\"ptnet\"", ARCS, "").unwrap();
     assert_eq!((plain.states, plain.firings, plain.deadlocks), (2, 1, 1));
-    // The arc would take from q, which has no token, or put back into p.
+    // If the foreign attribute counted, the arc would take from `q`, which has no token, or put back into `p`.
     for arcs in [
         ARCS.replace("source=\"p\"", "x:source=\"q\" source=\"p\""),
         ARCS.replace("source=\"p\"", "source=\"p\" x:source=\"q\""),
@@ -607,7 +608,7 @@ fn a_property_that_cannot_be_read_has_no_answer_and_the_others_have() {
     let read = all(&[bad, &good]).map_err(|error| error.to_string()).unwrap();
     assert!(matches!(&read[0].question, Question::Declined(why) if why.contains("integer-max")), "{:?}", read[0]);
     assert!(matches!(read[1].question, Question::Reach { if_reached: true, .. }), "{:?}", read[1]);
-    // The condition of each comparison of p, which has one token, with 0, 1 and 2.
+    // Compare `p`, which has one token, with 0, 1 and 2 by each operator.
     for (operator, holds) in [
         ("integer-le", [false, true, true]),
         ("integer-lt", [false, false, true]),
@@ -623,7 +624,7 @@ fn a_property_that_cannot_be_read_has_no_answer_and_the_others_have() {
             assert_eq!(truth(condition), holds, "1 {operator} {number}: {condition:?}");
         }
     }
-    // Paths of CTL end in a deadlock, those of LTL stay there.
+    // CTL paths end in a deadlock; LTL runs stay there for ever.
     let dead = self::read(&page(&[place("p", 0), transition("t"), arc("p", "t", 1)].concat()));
     for (quantifier, operator, differs) in [
         ("exists-path", "next", true),

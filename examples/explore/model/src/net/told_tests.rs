@@ -1,4 +1,4 @@
-//! Places that take no bits: those that never change, and those whose tokens another place tells.
+//! Places that take no bits: places that never change, and places whose tokens follow from another place.
 //!
 //! Keeps these promises of `examples/explore/docs/nets.md`:
 //!
@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use warpset_random_models::net::net;
 use warpset_testing::sizes::sized;
 
-/// The markings of a net by a plain search, with the transitions that each enables. `None` if there are more than `most`.
+/// Finds the markings of a net by a plain search, with the transitions that each marking enables. `None` if there are more than
+/// `most` markings.
 fn markings(pnml: &pnml::Pnml, most: usize) -> Option<BTreeMap<Vec<u32>, Vec<TransitionId>>> {
     let initial: Vec<u32> = pnml.places.iter().map(|place| place.initial).collect();
     let mut all = BTreeMap::new();
@@ -44,7 +45,7 @@ fn markings(pnml: &pnml::Pnml, most: usize) -> Option<BTreeMap<Vec<u32>, Vec<Tra
     Some(all)
 }
 
-/// Compares markings, enabled transitions, conditions and sums with those of a plain search.
+/// Compares markings, enabled transitions, conditions and sums with the results of a plain search.
 fn check(nets: &mut Nets, most: usize) {
     let Some(plain) = markings(&nets.pnml, most) else { return };
     let found = Encoding::all().find_map(|encoding| {
@@ -54,7 +55,7 @@ fn check(nets: &mut Nets, most: usize) {
     assert_eq!(found.expect("the widest fields have room"), plain, "{}", nets.model.net.as_ref().unwrap().encoding);
 }
 
-/// The markings that the interpreter finds. `None` if a place has no room for its tokens.
+/// Finds the markings with the interpreter. `None` if a place has too few bits for its tokens.
 fn explored(nets: &Nets) -> Option<BTreeMap<Vec<u32>, Vec<TransitionId>>> {
     let (model, net) = (&nets.model, nets.model.net.as_ref().unwrap());
     let interpreter = Interpreter::new(model);
@@ -113,8 +114,8 @@ fn holders(nets: &Nets) -> Vec<Holder> {
     nets.model.net.as_ref().unwrap().places.iter().map(|place| place.holder).collect()
 }
 
-/// A place with a token, beside a ring of pairs of places that never get one. Each choice of one place of each pair is an
-/// invariant.
+/// A net with a place that has a token, and a ring of pairs of places that never get a token. Each choice of one place from every
+/// pair is an invariant.
 fn beside_empty_pairs(pairs: usize) -> String {
     let mut text = [place("p0", 1), place("p1", 0), transition("t"), arc("p0", "t", 1), arc("t", "p1", 1)].concat();
     text += &(transition("u") + &arc("p1", "u", 1) + &arc("u", "p0", 1));
@@ -139,8 +140,8 @@ fn places_that_never_change_cost_others_no_bounds() {
 
 #[test]
 fn places_without_tokens_of_their_own_take_no_bits() {
-    // `p1` has two tokens fewer than `p0`, `p3` is the opposite of `p2`, `p4` only loses its token to a transition that never
-    // fires, and `p6` waits for one that comes after that.
+    // `p1` always has two tokens less than `p0`. `p3` is the opposite of `p2`. Only the transition `never`, which never fires,
+    // could take the token of `p4`. `p6` gets tokens only from `never`.
     let text = [
         [place("p0", 3), place("p1", 1), place("p2", 1), place("p3", 0), place("p4", 1), place("p5", 0), place("p6", 0)].concat(),
         ["take", "there", "back", "never", "after"].map(transition).concat(),
@@ -157,7 +158,7 @@ fn places_without_tokens_of_their_own_take_no_bits() {
     check(&mut nets, 100);
 }
 
-/// Tokens of a place that another one exceeds by far are small numbers in conditions.
+/// In conditions, the tokens of a place are small numbers even if the place that it follows has far more tokens.
 #[test]
 fn places_with_far_fewer_tokens_stay_small() {
     let places = [place("p0", 2_000_000_000), place("p1", 2), place("p2", 3)].concat();
@@ -168,7 +169,7 @@ fn places_with_far_fewer_tokens_stay_small() {
     }
 }
 
-/// Many places that follow one, each with a transition that looks at it.
+/// Many places follow one place. Each has arcs with the same transitions.
 #[test]
 fn thousands_of_equal_places_are_one_number() {
     let mut text = [transition("t"), transition("u"), place("p0", 200)].concat();
@@ -181,7 +182,8 @@ fn thousands_of_equal_places_are_one_number() {
     assert_eq!(nets.model.layout.words, 1, "{}", nets.model.net.as_ref().unwrap().encoding);
 }
 
-/// Places that get one token each, and that a transition would fill if it were ever enabled, which no invariant shows.
+/// Places that get one token each. A transition would double the tokens of each place if it were ever enabled. It never is, but
+/// no invariant shows that.
 pub(crate) fn without_bounds(places: usize) -> String {
     let mut text = [place("q", 1), place("r", 0), transition("qr"), transition("rq")].concat();
     text += &[arc("q", "qr", 1), arc("qr", "r", 1), arc("r", "rq", 1), arc("rq", "q", 1)].concat();

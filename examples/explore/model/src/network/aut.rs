@@ -1,7 +1,7 @@
-//! Reads state spaces as text (AUT, see `aut_text`) into tables with labels, as parts of a network.
+//! Reads state spaces as text (AUT, see `aut_text`) into tables with labels, for use as components of a network.
 //!
-//! The text is read in pieces. A transition takes 12 bytes while it is read, at most 20 bytes while the table is built, then 8. A
-//! label takes some 20 bytes and its text, then 8 bytes and its text.
+//! The text is read in pieces. A transition takes 12 bytes while the text is read, at most 20 bytes while the table is built,
+//! then 8 bytes. A label takes some 20 bytes plus its text while the text is read, then 8 bytes plus its text.
 
 use super::labels::{Batch, Labels};
 use crate::ir::Texts;
@@ -17,16 +17,17 @@ const MOST_STATES: u64 = i32::MAX as u64;
 /// Limit of the number of transitions: indices into a table have 32 bits.
 const MOST_TRANSITIONS: u64 = u32::MAX as u64;
 
-/// Limits of a table's states: a number that is always allowed, and otherwise a multiple of the number of transitions. A state
-/// takes 4 bytes even if it has no transitions.
+/// Limit of a table's states: the larger of a constant and a multiple of the number of transitions. A state takes 4 bytes even if
+/// it has no transitions.
 const STATES_IN_ANY_CASE: u64 = 1 << 24;
 const STATES_A_TRANSITION: u64 = 16;
 
-/// Size of a batch of labels that wait for their numbers, in labels and in bytes.
+/// Limits of a batch of labels that wait for their numbers, in labels and in bytes.
 const LABELS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: usize = 1 << 20;
 
-/// Shortest line in bytes. A header's number of transitions is trusted only as far as the text's length allows.
+/// Length of the shortest line in bytes. The reader trusts the number of transitions in the header only as far as the length of
+/// the text allows.
 const FEWEST_BYTES_A_LINE: u64 = 8;
 
 /// A state space, and the texts of its labels by number.
@@ -39,7 +40,7 @@ pub struct Aut {
 ///
 /// # Errors
 ///
-/// The first error, with the file's name and the line.
+/// The first error, with the name of the file and the line.
 pub fn read(name: &str, reader: impl Read, bytes: Option<u64>) -> Result<Aut> {
     let mut lines = Lines { bytes, ..Lines::default() };
     let header = read_text(name, reader, Limits { states: MOST_STATES, transitions: MOST_TRANSITIONS }, &mut lines)?;
@@ -55,8 +56,8 @@ struct Lines {
     /// Highest state number that occurred, plus one.
     states: u64,
     labels: Labels,
-    /// The last labels and, for each, the number of consecutive transitions that have it: the next label often equals the last
-    /// one.
+    /// The last labels and, for each, how many consecutive transitions have it. Counting saves work, because a label often equals
+    /// the one before it.
     waiting: Batch,
     repeated: Vec<u32>,
     all: All,
@@ -65,7 +66,7 @@ struct Lines {
 #[derive(Default)]
 struct All {
     sources: Vec<u32>,
-    /// Shorter than the other arrays while labels wait for their numbers.
+    /// Shorter than `sources` and `targets` while labels wait for their numbers.
     labels: Vec<u32>,
     targets: Vec<u32>,
 }
@@ -97,7 +98,7 @@ impl Taker for Lines {
 }
 
 impl Lines {
-    /// Adds the label of one more transition, as it is written.
+    /// Adds the label of one more transition. `written` is the label as in the text, possibly in quotes.
     fn label(&mut self, written: &[u8]) -> Result<()> {
         let label = unquoted(written)?;
         if let (Some(last), Some(count)) = (self.waiting.texts.last(), self.repeated.last_mut())
@@ -117,7 +118,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Assigns numbers to the labels that wait, and stores them for their transitions.
+    /// Numbers the waiting labels, and stores the numbers for their transitions.
     fn number_labels(&mut self) -> Result<()> {
         let Self { labels, waiting, repeated, all, .. } = self;
         let mut counts = repeated.iter();
@@ -133,7 +134,7 @@ impl Lines {
         let Self { states: declared, labels: known, all: All { sources, labels, targets }, .. } = self;
         // Free the memory of the label index before the table is built.
         let texts = known.into_texts();
-        // States behind the last one that occurs in a transition cannot be reached.
+        // States above the highest one that occurs in a transition cannot be reached.
         let states = declared.max(initial + 1).min(states);
         ensure!(
             states <= STATES_IN_ANY_CASE || states <= STATES_A_TRANSITION * transitions,
@@ -145,7 +146,7 @@ impl Lines {
     }
 }
 
-/// The label without its quotes, if it has them.
+/// Removes the quotes from a label if it has them.
 fn unquoted(written: &[u8]) -> Result<&[u8]> {
     if let Some(rest) = written.strip_prefix(b"\"") {
         return rest.strip_suffix(b"\"").ok_or_else(|| anyhow!("the label `{}` has no closing quote", excerpt(written)));

@@ -18,24 +18,24 @@ const WORDS: Words<Rule> = Words {
     hint: |_| None,
 };
 
-/// Names of EXP's operators that are not supported: its own and those from other languages.
+/// Names of operators that are not supported: operators of EXP, and operators that EXP has from other languages.
 const FOREIGN: [&str; 14] = [
     "allow", "block", "ccs", "comm", "csp", "elotos", "encap", "generic", "merge", "mcrl", "prio", "priority", "relabel",
     "restrict",
 ];
 
-/// Supported marks; longer ones come before shorter ones.
+/// Supported marks. A mark comes before its own prefixes.
 const SIGNS: [&str; 13] = ["|||", "||", "|[", "]|", "->", "(", ")", ",", "#", "*", "!", "?", "_"];
 
 /// Marks of operators that are not supported.
 const FOREIGN_SIGNS: [&str; 9] = ["[|", "|]", "[[", "[]", "[>", ">>", "\\", "|", "+"];
 
-/// Parses a whole text. Operators of EXP that are not supported are refused by their names.
+/// Parses a whole text. The error for an EXP operator that is not supported names the operator.
 pub fn parse(text: &str) -> Result<Pair<'_>, Diagnostic> {
     parsing::parse::<Rule, Grammar>(Rule::network, text, &WORDS).map_err(|error| refused(text, error.span).unwrap_or(error))
 }
 
-/// An error for the first unsupported operator at or before the place of `error`, if one exists.
+/// Returns an error for the first unsupported operator at or before the place of `error`, if there is one.
 fn refused(text: &str, error: Span) -> Option<Diagnostic> {
     let mut at = 0;
     while at <= error.start as usize {
@@ -64,12 +64,12 @@ fn refused(text: &str, error: Span) -> Option<Diagnostic> {
     None
 }
 
-/// The parts of a pair, without its keywords.
+/// The parts of a pair that are not keywords.
 pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
     pair.into_inner().filter(|part| keyword(part.as_rule()).is_none())
 }
 
-/// Describes those of `rules` that could have matched at the place of an error.
+/// Describes the rules that could have matched at the place of an error, where a description exists.
 fn expected(rules: &[Rule]) -> Vec<String> {
     let word = |rule: &Rule| match rule {
         Rule::unit | Rule::file => Some("a file or an operator".into()),

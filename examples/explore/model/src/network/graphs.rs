@@ -1,21 +1,22 @@
-//! The meaning of operators without rules: explicit graphs, composed pair by pair. Tests compare rules with them.
+//! Defines the meaning of operators independently of rules: by explicit graphs, composed two at a time. Tests compare the rules
+//! with these graphs.
 
 use super::labels;
 use super::tests::{Files, aut};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// An explicit state space: by state, the labels and targets of its transitions; the initial state is 0.
+/// An explicit state space: by state, the labels and targets of its transitions. The initial state is 0.
 #[derive(Clone)]
 struct LabelledGraph(Vec<Vec<(String, usize)>>);
 
-/// How two graphs move: whether one moves alone with a label, and the labels of the results if both move together with two
-/// labels.
+/// How two graphs move. `Alone`: whether one graph moves alone with a label. `Together`: the labels that result if both move
+/// together with two labels.
 type Alone<'f> = &'f dyn Fn(&str) -> bool;
 type Together<'f> = &'f dyn Fn(&str, &str) -> Vec<String>;
 
 impl LabelledGraph {
-    /// The product graph of all reachable pairs of states. This is the definition of operators without rules.
+    /// Returns the product graph of all reachable pairs of states. This defines the operators independently of rules.
     fn beside(&self, other: &Self, alone: [Alone; 2], together: Together) -> Self {
         let mut pairs = vec![(0, 0)];
         let mut numbers = HashMap::from([((0, 0), 0)]);
@@ -46,8 +47,8 @@ impl LabelledGraph {
         Self(rows.collect())
     }
 
-    /// Number of reachable states and of their transitions, and the transitions as (state, label, count) in a form that does not
-    /// depend on state numbers.
+    /// Returns the number of reachable states, the number of their transitions, and the transitions as (state, label, count) in a
+    /// form that does not depend on the numbers of states.
     fn counts(&self) -> (usize, usize, Vec<String>) {
         let mut states = vec![0];
         let mut seen = HashSet::from([0]);
@@ -68,7 +69,7 @@ impl LabelledGraph {
     }
 }
 
-/// An operator applied to two networks: its text and its meaning.
+/// Applies an operator to two networks. Returns the text and the graph of the result.
 fn composed(
     operator: usize,
     gates: &[&str],
@@ -97,7 +98,7 @@ fn composed(
             a.beside(&b, [&free, &free], &|one, two| if is_gate(one) { equal(one, two) } else { Vec::new() }),
         ),
         4 => {
-            // By gates: `A * B -> C`, `A * _ -> A`, and `D` of each side alone.
+            // By gates: `A * B -> C`, `A * _ -> A`, and `D` of either side alone.
             let text = format!("gate par using A * B -> C, A * _ -> A, D * _ -> D, _ * D -> D in {left} || {right} end par");
             let split = labels::gate_and_offers;
             let together = |one: &str, two: &str| {
@@ -117,7 +118,7 @@ fn composed(
                 ("B", "B") => vec!["A !1".to_string()],
                 _ => Vec::new(),
             };
-            // A label that the right side takes alone gets another name here, so that the vector's result is distinct.
+            // A label that the right side takes alone gets another name here, so that it differs from the vector's result.
             let b = b.mapped(&|label| Some(if label == "A" { "\u{1}".into() } else { label.into() }));
             let of_right = |label: &str| label == "i" || label == "\u{1}";
             let whole = a.beside(&b, [&hidden, &of_right], &together);
@@ -151,7 +152,7 @@ fn wrapped_in(operator: usize, gate: &str, (text, graph): (String, LabelledGraph
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Networks composed by rules and by graphs have equal states, transitions and labels.
+    /// Networks that are composed by rules and by graphs have equal states, transitions and labels.
     #[test]
     fn rules_are_what_operators_do_to_graphs(
         systems in proptest::collection::vec(proptest::collection::vec((0u32..4, 0usize..8, 0u32..4), 1..9), 2..6),

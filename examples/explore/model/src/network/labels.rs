@@ -1,4 +1,4 @@
-//! Labels: their texts, gates and offers, and the patterns by which operators name them.
+//! Labels: their texts, gates and offers, and the patterns with which operators select them.
 
 use crate::ir::Texts;
 use anyhow::{Context, Result, ensure};
@@ -15,7 +15,7 @@ const MOST_EXPRESSION_BYTES: usize = 1 << 20;
 
 const NO_MEMORY: &str = "no memory for more labels";
 
-/// All labels, numbered. Each takes some 20 bytes in addition to its text.
+/// All labels with their numbers. Each label takes some 20 bytes in addition to its text.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     texts: Texts,
@@ -23,8 +23,8 @@ pub struct Labels {
     hasher: DefaultHashBuilder,
 }
 
-/// A label in the hash table. The stored part of its hash lets the table grow without reading texts, which are scattered over
-/// memory.
+/// A label in the hash table. Because part of its hash is stored, the table can grow without reading the texts, which are
+/// scattered in memory.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u32,
@@ -32,7 +32,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The hash that the table uses; its lowest and its highest bits must differ between labels.
+    /// Returns the hash that the table uses. The lowest and the highest bits must differ between labels.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -45,7 +45,7 @@ pub struct Batch {
     guesses: Vec<Guess>,
 }
 
-/// A label with the same hash, if one is known, and the place of its text.
+/// A label that may equal the wanted one because it has the same hash, if there is one, and the place of its text.
 #[derive(Clone, Debug, Default)]
 struct Guess {
     hash: u32,
@@ -54,7 +54,7 @@ struct Guess {
 }
 
 impl Labels {
-    /// Returns the number of a label; a label that is not known gets a new number.
+    /// Returns the number of a label. An unknown label gets a new number.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Labels {
     ///
     /// # Errors
     ///
-    /// As for [`try_number`](Self::try_number); labels before the error have been passed to `take`.
+    /// As for [`try_number`](Self::try_number). The numbers of the labels before the error have been passed to `take`.
     pub fn try_numbers(&mut self, batch: &mut Batch, mut take: impl FnMut(u32)) -> Result<()> {
         let Batch { texts, guesses } = batch;
         guesses.clear();
@@ -110,7 +110,7 @@ impl Labels {
         Ok(())
     }
 
-    /// As [`try_number`](Self::try_number), where labels are few compared to everything else in memory; panics on errors.
+    /// As [`try_number`](Self::try_number), for cases in which labels take little of the memory; panics on errors.
     pub fn number(&mut self, text: &str) -> u32 {
         self.try_number(text).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -123,7 +123,7 @@ impl Labels {
         self.texts.len()
     }
 
-    /// All texts by number; frees the index.
+    /// Returns all texts by number. Frees the index.
     pub fn into_texts(self) -> Texts {
         self.texts
     }
@@ -134,14 +134,14 @@ pub fn gate_and_offers(label: &str) -> (&str, &str) {
     label.split_at(label.find(['!', '?', '(', ' ', '\t']).unwrap_or(label.len()))
 }
 
-/// Interpretation of the labels in an operator.
+/// How an operator interprets its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// As names of gates.
+    /// Labels are names of gates.
     Gate,
-    /// As regular expressions that match whole labels.
+    /// Labels are regular expressions that match whole labels.
     Total,
-    /// As regular expressions that match parts of labels.
+    /// Labels are regular expressions that match parts of labels.
     Partial,
 }
 
@@ -155,7 +155,7 @@ pub enum Pattern {
 impl Pattern {
     /// # Errors
     ///
-    /// The text is not a regular expression, or the expression takes too much memory.
+    /// The text is not a valid regular expression, or the compiled expression takes too much memory.
     pub fn new(text: &str, mode: Mode) -> Result<Self> {
         let text = match mode {
             Mode::Gate => return Ok(Self::Gate(text.into())),
@@ -173,8 +173,8 @@ impl Pattern {
         }
     }
 
-    /// The label after replacement: of its gate, of its whole text, or of the first part that matches. `None` if the label does
-    /// not match.
+    /// Returns the label after replacing its gate, its whole text, or the first part that matches. `None` if the label does not
+    /// match.
     pub fn replaced(&self, label: &str, by: &str) -> Option<String> {
         match self {
             Self::Gate(gate) => {
@@ -206,8 +206,8 @@ impl Pattern {
     }
 }
 
-/// Translates a basic regular expression of Unix to the syntax of the crate regex-lite. In a basic one `.`, `*`, `[`, `^` and `$`
-/// are special, and parentheses and braces are special only behind a backslash.
+/// Translates a Unix basic regular expression to the syntax of the crate regex-lite. In basic expressions `.`, `*`, `[`, `^` and
+/// `$` are special; parentheses and braces are special only after a backslash.
 fn translated(basic: &str) -> String {
     let mut text = String::new();
     let mut characters = basic.chars().peekable();

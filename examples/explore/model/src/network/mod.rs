@@ -2,20 +2,20 @@
 //!
 //! # What is read
 //!
-//! EXP (EXP.OPEN 2.0, Lang 2005) is read as far as this list says: `par` with gates, interfaces (`G -> B`), `G#2` and
-//! synchronisation vectors (`par using`); the operators `|||`, `||` and `|[G]|`, which are right-associative and have one
-//! precedence; `hide`, `cut` and `rename`, each with the modes `gate` (the default), `total` and `partial`; files `f.aut` and
-//! `f.exp`, which are looked for beside the file that names them, then in the working directory. Expressions of `total` and
-//! `partial` are Unix's basic regular expressions. Everything else is refused with its name and place.
+//! The supported part of EXP (EXP.OPEN 2.0, Lang 2005) is: `par` with gates, interfaces (`G -> B`), `G#2` and synchronisation
+//! vectors (`par using`); the operators `|||`, `||` and `|[G]|`, which are right-associative and have the same precedence;
+//! `hide`, `cut` and `rename`, each with the modes `gate` (the default), `total` and `partial`; files `f.aut` and `f.exp`, which
+//! are searched in the folder of the file that names them, then in the working directory. Expressions of `total` and `partial`
+//! are Unix basic regular expressions. Everything else is refused with its name and place.
 //!
 //! - The label `i` is hidden: it never synchronises, and is never renamed, cut or hidden. `exit` is an ordinary label.
 //! - A gate is the part of a label before its first `!`, `?`, `(` or blank. Labels synchronise only if the rest of their texts is
 //!   equal, too.
-//! - If a gate is in the list before `in` and in interfaces, the components with the gate in their interface synchronise: as many
-//!   of them as the list says, or all if it gives no number.
+//! - If a gate is both in the list before `in` and in interfaces, the components with the gate in their interface synchronise: as
+//!   many of them as the list says, or all if it gives no number.
 //! - Vectors: visible labels that occur in no vector never happen, unless `--independent` is given (GPUexplore 1.0). Equal
 //!   vectors count once.
-//! - `--interleave GATE`: labels of this gate never synchronise, like `i` (for CADP's `rate` and `prob`, where they are special).
+//! - `--interleave GATE`: labels of this gate never synchronise, like `i` (for CADP, where `rate` and `prob` are special).
 //!
 //! # How it is lowered
 //!
@@ -58,29 +58,29 @@ use warpset_support::output::Identity;
 /// Limit of the nesting of files.
 const MAX_FILES_IN_EACH_OTHER: usize = 20;
 
-/// Limit of the number of components: more than fit into a state.
+/// Limit of the number of components. A state cannot hold this many.
 const MAX_COMPONENTS: usize = 8192;
 
-/// Most gates that a warning lists.
+/// Maximum number of gates that a warning lists.
 const MOST_GATES_SHOWN: usize = 20;
 
 /// Length limit of the text of a network, in bytes.
 const MAX_BYTES: u64 = crate::input::MAX_BYTES;
 
-/// Options that change how a model is read; all but the constants are for networks.
+/// Options that change how a model is read. All but the constants concern only networks.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Gates that never synchronise.
     pub interleaved: Vec<String>,
-    /// Whether labels in no vector happen alone.
+    /// Whether labels that are in no vector happen alone.
     pub independent: bool,
-    /// Values in place of those of the text.
+    /// Values that replace those of constants in the text.
     pub constants: Constants,
 }
 
 impl Reading {
-    /// Messages about gates that are named but that no label of the network has. `label` gives the text of each of the `count`
-    /// labels, including those that occur in no rule.
+    /// Returns messages about gates that `interleaved` names but no label of the network has. `label` gives the text of each of
+    /// the `count` labels, including labels that occur in no rule.
     fn missing_gates<'l>(&self, count: usize, label: impl Fn(usize) -> &'l str) -> Vec<String> {
         let gates = || (0..count).map(|number| labels::gate_and_offers(label(number)).0);
         let is_missing = |gate: &&String| gates().all(|other| other != *gate);
@@ -101,18 +101,18 @@ pub struct Networks {
     pub model: Model,
     /// Names of components and labels.
     names: Names,
-    /// All files that were read in addition to the first one.
+    /// All files that were read in addition to the first file.
     pub files: Vec<Arc<Identity>>,
     /// Messages about gates in `interleaved` that do not exist, one sentence each.
     pub missing_gates: Vec<String>,
 }
 
 impl Networks {
-    /// Reads a network as EXP. Files that it names are looked for beside `path` first.
+    /// Reads a network as EXP. Files that the text names are searched in the folder of `path` first.
     ///
     /// # Errors
     ///
-    /// The first error in the text, with its place, or a file that cannot be read.
+    /// The text has an error (the first one is returned, with its place), or a file cannot be read.
     pub fn read_exp(source: Source, path: &Path, reading: &Reading) -> Result<Self> {
         let mut reader = Reader::new(reading);
         let mut rules = reader.text(&source, path)?;
@@ -127,7 +127,7 @@ impl Networks {
     ///
     /// # Errors
     ///
-    /// The first error, with the line.
+    /// The first error in the text, with its line.
     pub fn read_aut(name: String, path: &Path, reader: impl Read, bytes: Option<u64>, reading: &Reading) -> Result<Self> {
         let aut = aut::read(&name, reader, bytes)?;
         let missing_gates = reading.missing_gates(aut.labels.len(), |number| aut.labels.get(number));
@@ -145,8 +145,8 @@ impl Networks {
         self.names.globals.get(name).is_some()
     }
 
-    /// Reads a condition on the states of the network. It is a DVE expression over the components' states, by their names, and
-    /// `enabled(gate)`, which covers all labels of a gate, or `enabled("label")` for one label.
+    /// Reads a condition on the states of the network. The condition is a DVE expression. It may use the names of components for
+    /// their states, `enabled(gate)` for all labels of a gate, and `enabled("label")` for one label.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ struct Reader<'a> {
     components: Vec<(String, Arc<Table>)>,
     /// Transition systems, by file.
     tables: HashMap<PathBuf, Arc<System>>,
-    /// The texts that are being read, each included from the one before it.
+    /// The files that are being read. Each is included by the one before it.
     inside: Vec<PathBuf>,
     files: Vec<Arc<Identity>>,
 }
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         Composition { labels: &mut self.labels, interleaved: &self.reading.interleaved, independent: self.reading.independent }
     }
 
-    /// Reads an expression; all operators are right-associative.
+    /// Reads an expression. All operators are right-associative.
     fn expression(&mut self, pair: Pair, at: At) -> Result<Vec<Step>> {
         let at = at.inside(&pair)?;
         let (mut units, mut operators) = (Vec::new(), Vec::new());
@@ -324,7 +324,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        // Number of components that synchronise, by gate; `None` if all do.
+        // By gate, how many components synchronise; `None` if all do.
         let mut counts: HashMap<String, BTreeSet<Option<usize>>> = HashMap::new();
         for sync in global {
             let mut parts = sync.clone().into_inner();
@@ -391,7 +391,7 @@ impl<'a> Reader<'a> {
         self.composition().vectors(&units, &vectors, by_gate).map_err(|_| at.too_many(&whole))
     }
 
-    /// Reads a file by its name: a transition system, or a network that is included in its place.
+    /// Reads the file with a name: a transition system, or a network, which is included at that place.
     fn file(&mut self, pair: &Pair, at: At) -> Result<Vec<Step>> {
         let name = unquoted(pair.as_str().trim_end());
         let place = |error: anyhow::Error| at.error(span(pair), format!("{error:#}"), "needed here");
@@ -458,7 +458,7 @@ impl<'a> Reader<'a> {
 
     /// Adds a component named after its file. Returns its number.
     fn component(&mut self, path: &Path, table: Arc<Table>) -> u32 {
-        // Standard input has no name.
+        // Standard input has no file name.
         let stem = path.file_stem().map_or_else(|| "lts".into(), |stem| stem.to_string_lossy().into_owned());
         self.components.push((identifier(&stem), table));
         self.components.len() as u32 - 1
@@ -485,7 +485,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Renumbers the labels so that only those used by rules remain. Returns their texts.
+/// Renumbers the labels so that only labels of rules remain. Returns the texts of these labels.
 fn only_used(rules: &mut [Step], labels: Labels) -> Texts {
     const NONE: u32 = u32::MAX;
     let (mut used, mut numbers) = (Vec::new(), vec![NONE; labels.len()]);

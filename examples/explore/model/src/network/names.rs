@@ -3,13 +3,13 @@
 use crate::parsing::is_name_character;
 use std::collections::{HashMap, HashSet};
 
-/// The text as an identifier: characters that names cannot contain are replaced.
+/// Turns the text into an identifier: replaces characters that names cannot contain.
 pub fn identifier(text: &str) -> String {
     let name: String = text.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
     if crate::dve::is_name(&name) { name } else { format!("_{name}") }
 }
 
-/// The names, with numbers appended to those that occur more than once.
+/// Returns the names, with numbers appended to names that occur more than once.
 pub fn unique<'n>(names: impl Iterator<Item = &'n String> + Clone) -> Vec<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     names.clone().for_each(|name| *counts.entry(name).or_insert(0) += 1);

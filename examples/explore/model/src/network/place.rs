@@ -8,10 +8,10 @@ use crate::ir::{Source, Span};
 use anyhow::{Result, anyhow};
 use std::path::{Path, PathBuf};
 
-/// Limit of nested brackets and operators, which are walked by recursion.
+/// Limit of nested brackets and operators, because recursive functions walk them.
 const MAX_NESTING: usize = 200;
 
-/// A text that is being read, and its remaining nesting.
+/// A text that is being read, and how much deeper it may nest.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     pub source: &'a Source,
@@ -29,7 +29,7 @@ impl<'a> At<'a> {
         Box::new(Diagnostic::new(span, message, label).of(self.source)).into()
     }
 
-    /// The place one level deeper.
+    /// Returns the place one level deeper.
     pub fn inside(self, pair: &Pair) -> Result<Self> {
         if self.nesting == 0 {
             return Err(self.error(span(pair), "the network is too large", format!("more than {MAX_NESTING} nested operators")));
@@ -45,14 +45,14 @@ impl<'a> At<'a> {
     pub fn pattern(&self, label: &Pair, mode: Mode) -> Result<Pattern> {
         let text = super::label_text(label);
         Pattern::new(&text, mode).map_err(|error| {
-            // Messages of the regex crate have several lines.
+            // Messages of the regex crate have several lines. The last one says what is wrong.
             let why = format!("{error:#}").lines().last().unwrap_or_default().to_string();
             self.error(span(label), format!("`{text}` is not a valid regular expression"), why)
         })
     }
 }
 
-/// Finds the file that a text names: beside the text, or else in the working directory.
+/// Finds the file that a text names: in the folder of the text, or else in the working directory.
 pub fn found(text: &Path, name: &str) -> Result<PathBuf> {
     let beside = text.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
     let here = PathBuf::from(name);

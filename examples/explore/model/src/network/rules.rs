@@ -1,18 +1,18 @@
-//! Translates expressions to rules (Lang 2005): each operator makes the rules of the whole from the rules of its parts.
+//! Translates expressions to rules (Lang 2005): each operator computes the rules of the whole from the rules of its parts.
 //!
-//! A leaf has a rule for each of its labels. For labels that do not synchronise, the rules of the whole are those of all parts;
-//! for labels that do, each combination of the parts' rules with equal labels is a rule. Hiding and renaming change the labels of
+//! A leaf has a rule for each of its labels. The whole has all rules of its parts whose labels do not synchronise. For labels
+//! that do, each combination of rules of the parts with equal labels becomes a rule. Hiding and renaming change the labels of
 //! rules, and cutting drops rules. The hidden label and the gates of `--interleave` are exempt from all of this.
 
 use super::labels::{HIDDEN, Labels, Pattern, gate_and_offers};
 use crate::ir::network::Rule;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Limits of the rules, and of the parts of all rules, that a network may have at any time.
+/// Limits of a network at any time: the number of its rules, and the number of parts of all rules together.
 pub const MOST_RULES: usize = 1 << 22;
 pub const MOST_PARTS: usize = 1 << 25;
 
-/// The network exceeds the limit of rules or of their parts.
+/// The network exceeds the limit of rules or the limit of their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
@@ -23,7 +23,7 @@ pub type Result<T> = std::result::Result<T, TooMany>;
 pub enum Meeting {
     /// Each part moves alone.
     Alone,
-    /// Any `count` of these parts move together, for each of `counts`.
+    /// Any `count` of these parts move together, for each `count` in `counts`.
     Together { parts: Vec<usize>, counts: Vec<usize> },
 }
 
@@ -40,7 +40,7 @@ pub struct Composition<'a> {
     pub labels: &'a mut Labels,
     /// Gates that never synchronise, like the hidden label.
     pub interleaved: &'a [String],
-    /// Whether labels that are in no vector happen alone, as in GPUexplore 1.0; in EXP they never happen.
+    /// Whether labels that are in no vector happen alone, as in GPUexplore 1.0. In EXP such labels never happen.
     pub independent: bool,
 }
 
@@ -51,10 +51,10 @@ impl Composition<'_> {
         text == HIDDEN || (!self.interleaved.is_empty() && self.interleaved.iter().any(|gate| gate_and_offers(text).0 == gate))
     }
 
-    /// The rules of parallel parts. `meeting` says how each visible label synchronises.
+    /// Returns the rules of parallel parts. `meeting` says how each visible label synchronises.
     pub fn parallel(&self, parts: Vec<Vec<Rule>>, meeting: impl Fn(&str) -> Meeting) -> Result<Vec<Rule>> {
         let mut all = Vec::new();
-        // By label: how it synchronises, and the rules of each part that has some.
+        // By label: how it synchronises, and the rules with this label, by part.
         let mut meeting_rules: BTreeMap<usize, (Meeting, BTreeMap<usize, Vec<Rule>>)> = BTreeMap::new();
         let mut known: BTreeMap<usize, Meeting> = BTreeMap::new();
         for (part, rules) in parts.into_iter().enumerate() {
@@ -76,7 +76,7 @@ impl Composition<'_> {
         let mut size = size(&all);
         for (label, (meeting, rules)) in meeting_rules {
             let Meeting::Together { counts, .. } = meeting else { continue };
-            // Parts without such a label do not synchronise on it.
+            // Parts that have no rule with this label do not synchronise on it.
             let ready: Vec<usize> = rules.keys().copied().collect();
             for count in counts {
                 if choices(ready.len(), count) > MOST_RULES {
@@ -91,11 +91,11 @@ impl Composition<'_> {
         Ok(all)
     }
 
-    /// The rules of parts that move together as the vectors say.
+    /// Returns the rules of parts that move together as the vectors say.
     pub fn vectors(&mut self, parts: &[Vec<Rule>], vectors: &[Vector], by_gate: bool) -> Result<Vec<Rule>> {
         let mut all = Vec::new();
         for (part, rules) in parts.iter().enumerate() {
-            // Rules that never synchronise stay, and so do rules that no vector names if labels are independent.
+            // Keep the rules that never synchronise. If labels are independent, also keep the rules that no vector names.
             let of_vectors = vectors.iter().filter(|_| self.independent);
             let named: HashSet<&str> = of_vectors.filter_map(|vector| vector.elements[part].as_deref()).collect();
             let is_free = |rule: &Rule| {
@@ -106,7 +106,7 @@ impl Composition<'_> {
             all.extend(rules.iter().filter(|rule| is_free(rule)).cloned());
         }
         let mut size = size(&all);
-        // By part and by the name that vectors use: the offers and the numbers of its rules.
+        // By part, then by the name that vectors use: the offers and the numbers of the part's rules.
         let mut named: Vec<HashMap<&str, Vec<(&str, usize)>>> = Vec::with_capacity(parts.len());
         let labels = self.labels.clone();
         for rules in parts {
@@ -118,10 +118,10 @@ impl Composition<'_> {
             }
             named.push(of_part);
         }
-        // Two vectors with equal parts and results are one.
+        // Two vectors with equal parts and equal results count once.
         let mut seen: HashSet<(Vec<(usize, usize)>, usize)> = HashSet::new();
         for vector in vectors {
-            // By offers, which must be equal: the rules of each part that has an element in the vector.
+            // By offers: the rules of each part that has an element in the vector. The offers of these rules must be equal.
             let mut by_offers: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
             let places: Vec<(usize, &str)> =
                 vector.elements.iter().enumerate().filter_map(|(part, name)| Some((part, name.as_deref()?))).collect();
@@ -133,7 +133,7 @@ impl Composition<'_> {
             for (offers, ready) in by_offers {
                 let result = if offers.is_empty() { vector.result.clone() } else { format!("{} {offers}", vector.result) };
                 let label = self.labels.number(&result) as usize;
-                // One rule for each combination; none if a part has no such rule.
+                // Make one rule for each combination. There is none if a part has no such rule.
                 let count = ready.iter().fold(1usize, |count, numbers| count.saturating_mul(numbers.len()));
                 if count > MOST_RULES {
                     return Err(TooMany);
@@ -174,13 +174,13 @@ impl Composition<'_> {
         rules.retain(|rule| !is_cut(rule.label));
     }
 
-    /// Renames labels by the first pair that matches.
+    /// Renames each label by the first pair whose pattern matches it.
     pub fn rename(&mut self, rules: &mut [Rule], pairs: &[(Pattern, String)]) {
         let hidden = self.labels.number(HIDDEN) as usize;
         self.change(rules, |text| pairs.iter().find_map(|(pattern, by)| pattern.replaced(text, by)), hidden);
     }
 
-    /// Changes the labels of rules; rules that never synchronise keep theirs.
+    /// Changes the labels of rules. Rules that never synchronise keep their labels.
     fn change(&mut self, rules: &mut [Rule], new: impl Fn(&str) -> Option<String>, hidden: usize) {
         let mut known: BTreeMap<usize, usize> = BTreeMap::new();
         for rule in rules {
@@ -239,7 +239,7 @@ fn size(rules: &[Rule]) -> usize {
     rules.iter().map(|rule| rule.parts.len()).sum()
 }
 
-/// Number of ways to choose `count` out of `all`; some large number if it overflows.
+/// Number of ways to choose `count` out of `all`; a large number if the result overflows.
 fn choices(all: usize, count: usize) -> usize {
     let count = count.min(all.saturating_sub(count));
     (0..count).fold(1usize, |choices, at| choices.saturating_mul(all - at) / (at + 1))

@@ -1,4 +1,4 @@
-//! Tests the meaning of networks, and the errors of texts that have none.
+//! Tests the meaning of networks, and the errors for invalid texts.
 //!
 //! Keeps this promise of `examples/explore/docs/exp.md`:
 //!
@@ -36,7 +36,7 @@ impl Files {
         self.read_with(text, &Reading::default())
     }
 
-    /// Number of states and of steps, and the labels, of a network.
+    /// Returns the number of states, the number of steps, and the labels of a network.
     pub fn explored(&self, text: &str) -> (usize, usize, Vec<String>) {
         explored(&self.read(text).unwrap_or_else(|error| panic!("{text}: {error:#}")))
     }
@@ -80,7 +80,7 @@ fn read_aut(text: &[u8]) -> Result<Networks> {
     Networks::read_aut("test".into(), Path::new("test.aut"), text, bytes, &Reading::default())
 }
 
-/// Two systems with labels that move alone (`X`, `Y`), synchronise (`A !1`, `A !2`, `B`) and are hidden.
+/// Two systems with labels that move alone (`X`, `Y`), labels that synchronise (`A !1`, `A !2`, `B`) and the hidden label.
 fn two() -> Files {
     let one = [(0, "A !1", 1), (0, "A !2", 1), (0, "B", 1), (1, "X", 0), (0, "i", 0)];
     let other = [(0, "A !1", 1), (0, "A !3", 1), (0, "B", 1), (1, "Y", 0)];
@@ -91,17 +91,18 @@ fn two() -> Files {
 fn operators_say_who_moves_together() {
     let files = two();
     for (text, states, steps, labels) in [
-        // Five and four transitions, each in two states of the other system.
+        // One system has five transitions, the other four; each can be taken in two states of the other system.
         ("one.aut ||| other", 4, 18, &["A !1", "A !2", "A !3", "B", "X", "Y", "i"][..]),
-        // From (0, 0) to (1, 1) together: A !1, B; then X and Y in any order; and i in the two states in which the first system
-        // is in 0.
+        // From (0, 0), both systems go together to (1, 1) by `A !1` or `B`. Then `X` and `Y` follow in any order. The first
+        // system takes `i` in its state 0, for both states of the second system.
         ("one || other", 2, 3, &["A !1", "B", "i"]),
         ("one |[A]| other", 4, 11, &["A !1", "B", "X", "Y", "i"]),
         ("one |[A, B]| other", 4, 8, &["A !1", "B", "X", "Y", "i"]),
         ("par A, B in one || other end par", 4, 8, &["A !1", "B", "X", "Y", "i"]),
         ("par B, A -> one || A, B -> other end par", 4, 8, &["A !1", "B", "X", "Y", "i"]),
         ("par all in one || other end par", 2, 3, &["A !1", "B", "i"]),
-        // A component without the gate in its interface takes it alone, and a gate in only one interface is free.
+        // A component that does not have the gate in its interface takes it alone. A gate in only one interface does not
+        // synchronise.
         ("par A -> one || B -> other end par", 4, 18, &["A !1", "A !2", "A !3", "B", "X", "Y", "i"]),
         ("label par \"A !1\" in one || other end par", 4, 15, &["A !1", "A !2", "A !3", "B", "X", "Y", "i"]),
         ("hide A in one |[A]| other", 4, 11, &["B", "X", "Y", "i"]),
@@ -140,14 +141,14 @@ fn operators_are_right_associative_on_one_level() {
 fn some_of_many_meet() {
     let files = Files::new(&[("g", &[(0, "MEET", 1), (1, "PART", 0)])]);
     let all = ["g"; 4].join(" || ");
-    // Two of four, and each parts alone: 2^n states, n (n - 1) 2^(n - 3) + n 2^(n - 1) transitions.
+    // Two of four components synchronise, and each parts alone: 2^n states, n (n - 1) 2^(n - 3) + n 2^(n - 1) transitions.
     assert_eq!(files.explored(&format!("par MEET#2 in {all} end par")).1, 24 + 32);
-    // All four at once.
+    // All four components synchronise at once.
     assert_eq!(files.explored(&format!("par MEET in {all} end par")).1, 1 + 32);
-    // Two or three: each choice of three components that are in 0 is one more transition.
+    // Two or three components synchronise: each choice of three components in state 0 adds one transition.
     let (states, steps, _) = files.explored(&format!("par MEET#2, MEET#3 in {all} end par"));
     assert_eq!((states, steps), (16, 24 + 32 + 4 * 2));
-    // Two of the three components that have the gate in their interface; the fourth alone.
+    // Two of the three components that have the gate in their interface synchronise. The fourth moves alone.
     let interfaces = "par MEET#2 in MEET -> g || MEET -> g || MEET -> g || g end par";
     assert_eq!(files.explored(interfaces).1, 2 * (6 + 12) + 8 + 8);
 }
@@ -170,7 +171,7 @@ fn options_say_what_takes_part_in_nothing() {
     ]);
     let text = "label par using start * continue -> crossing in light || walker end par";
     assert_eq!(files.explored(text), (2, 1, vec!["crossing".into()]));
-    // GPUexplore 1.0, section 2.1.
+    // As in GPUexplore 1.0, section 2.1.
     let independent = files.read_with(text, &Reading { independent: true, ..Reading::default() }).unwrap();
     assert_eq!((explored(&independent).0, explored(&independent).1), (6, 8 + 3));
     let interleaved = files.read_with(text, &Reading { interleaved: vec!["rate".into()], ..Reading::default() }).unwrap();
@@ -207,7 +208,7 @@ fn components_have_names_and_conditions_ask_for_them() {
     for condition in ["enabled(Z)", "two == 1", "enabled()", "one_1.x"] {
         value(condition).unwrap_err();
     }
-    // A name that is both a label and a gate: with quotes it is the label, without quotes the gate.
+    // A name can be both a label and a gate. In quotes it is the label, without quotes the gate.
     let files = Files::new(&[("both", &[(0, "A", 1), (1, "A !1", 2), (2, "AB", 3), (3, "C-D !1", 4)])]);
     let network = files.read("both").unwrap();
     for (condition, expected) in [
@@ -279,7 +280,7 @@ fn sizes_have_limits() {
     files.read(&"hide A in ".repeat(100_000)).unwrap_err();
     files.read(&vec!["one"; 500].join(" ||| ")).unwrap();
     assert!(files.read(&vec!["one"; 10_000].join(" ||| ")).unwrap_err().to_string().contains("more than 8192 components"));
-    // Each component synchronises with each: 9^40 rules.
+    // Each component synchronises with every other: 9^40 rules.
     let choices: Vec<String> = (0..9).map(|label| format!("A{label} -> A")).collect();
     let systems: Vec<(u32, String, u32)> = (0..9).map(|label| (0, format!("A{label}"), 0)).collect();
     let systems: Vec<(u32, &str, u32)> = systems.iter().map(|(from, label, to)| (*from, label.as_str(), *to)).collect();
@@ -287,7 +288,7 @@ fn sizes_have_limits() {
     let one = format!("gate rename {} in many end rename", choices.join(", "));
     let text = format!("par A in {} end par", vec![one.as_str(); 40].join(" || "));
     assert!(files.read(&text).unwrap_err().to_string().contains("rules"));
-    // Choices of a small number among many are too many, too.
+    // There are also too many ways to choose some components among many.
     assert!(
         files.read(&format!("par A#20 in {} end par", vec!["one"; 40].join(" || "))).unwrap_err().to_string().contains("rules")
     );
@@ -309,7 +310,7 @@ fn state_spaces_are_read_as_they_are_written() {
         // States that occur in no transition take no memory.
         ("des (0, 1, 2000000000)\n(0, A, 1)", 2, 1, &["A"]),
         ("des (1, 1, 2)\n(1, A, 0)", 2, 1, &["A"]),
-        // Lines need not be in the order of sources and labels.
+        // Lines need not be ordered by source and label.
         ("des (0, 4, 2)\n(1, B, 0)\n(0, B, 1)\n(1, A, 1)\n(0, A, 0)", 2, 4, &["A", "B"]),
     ] {
         let (found_states, found_steps, found) =

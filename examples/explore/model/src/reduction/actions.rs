@@ -1,4 +1,4 @@
-//! The actions of a model: the steps that can be taken or left out, each with the tests that enable it.
+//! The actions of a model: the steps that a search takes or leaves out, each with the tests that enable it.
 
 use super::nets;
 use crate::interpreter::Step;
@@ -12,10 +12,10 @@ use anyhow::{Result, ensure};
 use std::collections::HashMap;
 use warpset_support::escaping;
 
-/// Most actions of a model that is reduced: their matrix of conflicts takes 32 MiB.
+/// Maximum number of actions of a model that can be reduced. Their matrix of conflicts then takes 32 MiB.
 const MOST_ACTIONS: usize = 1 << 14;
 
-/// An action: one step of the processes, all steps by one rule of the network, or a firing of the net.
+/// An action: one step of the processes, all steps by one rule of the network, or one firing of the net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Transition { id: TransitionId, receiver: Option<TransitionId> },
@@ -28,13 +28,13 @@ pub enum Action {
 pub enum Test {
     /// The expression is not 0.
     Holds(Expression),
-    /// The component has a transition with this label of its table (`is_ready`), or has none.
+    /// The component has a transition with this label of its table (if `is_ready`), or has none (otherwise).
     Ready { component: usize, label: u32, is_ready: bool },
-    /// The place has at least `least` tokens (`is_reached`), or fewer.
+    /// The place has at least `least` tokens (if `is_reached`), or fewer (otherwise).
     Tokens { place: PlaceId, least: u32, is_reached: bool },
 }
 
-/// Tests, each only once.
+/// A list of tests without repetitions.
 #[derive(Clone, Debug, Default)]
 pub struct Tests {
     pub all: Vec<Test>,
@@ -45,9 +45,9 @@ pub struct Tests {
 #[derive(Clone, Debug)]
 pub struct Actions {
     pub all: Vec<Action>,
-    /// Tests of each action, by its number, as numbers of [`Tests::all`].
+    /// By action, its tests, as indices into [`Tests::all`].
     pub tests: Vec<Vec<usize>>,
-    /// The action of each transition without a partner.
+    /// By transition without a partner, its action.
     alone: HashMap<TransitionId, usize>,
     pairs: HashMap<(TransitionId, TransitionId), usize>,
     first_rule: usize,
@@ -55,7 +55,7 @@ pub struct Actions {
 }
 
 impl Tests {
-    /// The number of a test, which is added if it is new.
+    /// Returns the number of a test. Adds the test if it is new.
     pub fn number(&mut self, test: Test) -> usize {
         let test = match test {
             Test::Holds(expression) => Test::Holds(without_spans(expression)),
@@ -75,7 +75,7 @@ impl Actions {
     ///
     /// # Errors
     ///
-    /// The model has too many actions, or is one transition system, in which no two steps are independent.
+    /// The model has too many actions, or it is one transition system, in which no two steps are independent.
     pub fn of(model: &Model, tests: &mut Tests) -> Result<Self> {
         let mut all = Vec::new();
         for (id, transition) in model.transitions.iter().enumerate() {
@@ -169,7 +169,7 @@ impl Actions {
         }
     }
 
-    /// The processes that an action moves, and the locations that they leave and come to.
+    /// Returns the processes that an action moves, with the locations that they leave and enter.
     pub fn moves(&self, model: &Model, action: usize) -> Vec<(ProcessId, LocationId, LocationId)> {
         let parts = match self.all[action] {
             Action::Transition { id, receiver } => [Some(id), receiver],
@@ -180,7 +180,7 @@ impl Actions {
     }
 }
 
-/// The conditions that hold together exactly if the expression is not 0, in the order of evaluation.
+/// Returns conditions, in the order of evaluation, that all hold if and only if the expression is not 0.
 pub fn conjuncts(expression: &Expression) -> Vec<Expression> {
     match expression {
         Expression::Binary { operator: Binary::And, operands, .. } => operands.iter().flat_map(conjuncts).collect(),
@@ -195,7 +195,8 @@ pub fn conjuncts(expression: &Expression) -> Vec<Expression> {
     }
 }
 
-/// Rule 3 of the steps as conditions: no other process is in a committed location, unless one of these transitions leaves one.
+/// Rule 3 of the steps as conditions: no other process is in a committed location. Empty if one of these transitions leaves a
+/// committed location.
 fn nobody_committed(model: &Model, parts: [Option<TransitionId>; 2]) -> Vec<Expression> {
     let parts: Vec<_> = parts.into_iter().flatten().map(|id| &model.transitions[id]).collect();
     if parts.iter().any(|part| model.processes[part.process].locations[part.from].committed) {
@@ -210,7 +211,7 @@ fn nobody_committed(model: &Model, parts: [Option<TransitionId>; 2]) -> Vec<Expr
     others.filter_map(is_free).collect()
 }
 
-/// The expression without its places in the text, so that equal expressions are equal values.
+/// Removes the places in the text from an expression, so that equal expressions are equal values.
 pub fn without_spans(expression: Expression) -> Expression {
     let span = Span::default();
     match expression {
@@ -219,6 +220,10 @@ pub fn without_spans(expression: Expression) -> Expression {
         Expression::Binary { operator, operands, .. } => {
             let [left, right] = *operands;
             Expression::Binary { operator, operands: Box::new([without_spans(left), without_spans(right)]), span }
+        }
+        Expression::Conditional(parts) => Expression::Conditional(Box::new((*parts).map(without_spans))),
+        Expression::Within { array, dimension, elements, index, .. } => {
+            Expression::Within { array, dimension, elements, index: Box::new(without_spans(*index)), span }
         }
         simple => simple,
     }
@@ -229,7 +234,26 @@ pub fn text(model: &Model, expression: &Expression) -> String {
     match expression {
         Expression::Constant(value) => value.to_string(),
         Expression::Variable(variable) => model.full_name(*variable),
-        Expression::Element { array, index, .. } => format!("{}[{}]", model.full_name(*array), text(model, index)),
+        Expression::Element { array, index, .. } => {
+            let (name, of) = (model.full_name(*array), &model.variables[*array]);
+            match (of.columns, &**index) {
+                (_, Expression::Constant(index @ 0..)) => of.element_name(&name, *index as usize),
+                (Some(columns), Expression::Binary { operator: Binary::Add, operands, .. }) => {
+                    let row = match &operands[0] {
+                        Expression::Constant(first) => (first / columns as i32).to_string(),
+                        Expression::Binary { operands, .. } => text(model, &operands[0]),
+                        other => text(model, other),
+                    };
+                    format!("{name}[{row}][{}]", text(model, &operands[1]))
+                }
+                (_, index) => format!("{name}[{}]", text(model, index)),
+            }
+        }
+        Expression::Within { index, .. } => text(model, index),
+        Expression::Conditional(parts) => {
+            let [condition, then, otherwise] = parts.each_ref().map(|part| text(model, part));
+            format!("({condition} ? {then} : {otherwise})")
+        }
         Expression::At { process, location } => {
             let process = &model.processes[*process];
             format!("{}.{}", process.name, process.locations[*location].name)

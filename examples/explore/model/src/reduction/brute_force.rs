@@ -1,4 +1,4 @@
-//! Checks of dependencies and of reduced searches against the whole state space of a small model.
+//! Compares dependencies and reduced searches with the whole state space of a small model.
 
 use super::dependencies::{Dependencies, describe_test};
 use super::stubborn::{Kept, Scratch, Stubborn, Value, evaluate, term_of};
@@ -14,7 +14,7 @@ use warpset_random::Random;
 type State = Vec<u32>;
 type Steps = Rc<Vec<(Step, State)>>;
 
-/// The steps of the states that were looked at; `None` for a state with a fault.
+/// The steps of the states that have been visited; `None` for a state with a fault.
 struct Space<'m> {
     interpreter: Interpreter<'m>,
     steps: HashMap<State, Option<Steps>>,
@@ -37,13 +37,13 @@ impl<'m> Space<'m> {
     }
 }
 
-/// Checks what the matrices claim in the first `most` states of a model: that both orders of actions which accord are possible
-/// and lead to the same states, that nothing but an enabler makes a test true, and that an action is enabled exactly if its
-/// tests hold. Returns the number of states.
+/// Checks the claims of the matrices in the first `most` states of a model. If two actions accord, both orders must be possible
+/// and lead to the same states. Only an enabler of a test may make it true. An action must be enabled if and only if its tests
+/// hold. Returns the number of states that were checked.
 ///
 /// # Errors
 ///
-/// The first claim that is wrong.
+/// The first wrong claim.
 pub fn check(model: &Model, dependencies: &Dependencies, most: usize) -> Result<usize, String> {
     let mut space = Space::of(model);
     let terms: Vec<Option<Term>> = dependencies.tests.iter().map(|test| term_of(test, model)).collect();
@@ -86,7 +86,7 @@ pub fn check(model: &Model, dependencies: &Dependencies, most: usize) -> Result<
     Ok(count)
 }
 
-/// Checks that another action is possible after a step, and that each of its results is one of the other order.
+/// Checks that `other` is possible after a step of `action`, and that each of its results is also a result of the opposite order.
 fn accord(
     space: &mut Space,
     dependencies: &Dependencies,
@@ -117,15 +117,15 @@ fn accord(
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     pub deadlocks: BTreeSet<State>,
-    /// Level of the first deadlock, and of the first state that violates a condition.
+    /// Level of the first deadlock, and level of the first state that violates a condition.
     pub first_deadlock: Option<usize>,
     pub first_violation: Option<usize>,
-    /// Level by level.
+    /// States, level by level.
     pub states: Vec<State>,
 }
 
-/// Searches breadth-first, with the steps that `stubborn` chooses or with all. `None` if a fault or more than `most` states are
-/// found.
+/// Searches breadth-first with the steps that `stubborn` chooses, or with all steps. `None` if the search finds a fault or more
+/// than `most` states.
 pub fn search(model: &Model, checks: &Checks, stubborn: Option<&Stubborn>, most: usize) -> Option<Answer> {
     let interpreter = Interpreter::new(model);
     let conditions: Vec<Term> = checks.conditions.iter().map(|condition| Term::of(&condition.must_hold, model)).collect();
@@ -175,12 +175,12 @@ pub fn search(model: &Model, checks: &Checks, stubborn: Option<&Stubborn>, most:
     Some(answer)
 }
 
-/// Compares reduced searches with the whole one, if that has at most `most` states and no fault. Returns the states of the whole
-/// search, and of the one that is reduced for deadlocks.
+/// Compares reduced searches with the whole search. Returns the number of states of the whole search, and of the search that is
+/// reduced for deadlocks. `Ok(None)` if the whole search finds more than `most` states or a fault.
 ///
 /// # Errors
 ///
-/// A difference between the answers.
+/// A reduced search has another answer than the whole one.
 pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(usize, usize)>, String> {
     let Some(whole) = search(model, checks, None, most) else { return Ok(None) };
     let mut left = whole.states.len();
@@ -196,7 +196,7 @@ pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(us
         if deadlocks && !goals {
             left = reduced.states.len();
         }
-        // Behind a goal nothing is kept: a search ends there.
+        // A search for goals ends at the first goal, so deadlocks beyond it need not be found.
         let kept_deadlocks = deadlocks && (!goals || whole.first_violation.is_none());
         if kept_deadlocks && (&whole.deadlocks, whole.first_deadlock) != (&reduced.deadlocks, reduced.first_deadlock) {
             let numbers = (whole.deadlocks.len(), whole.first_deadlock, reduced.deadlocks.len(), reduced.first_deadlock);
@@ -210,8 +210,8 @@ pub fn compare(model: &Model, checks: &Checks, most: usize) -> Result<Option<(us
     Ok(Some((whole.states.len(), left)))
 }
 
-/// Conditions that hold in a state: the location of each process, the value of each variable and element, the tokens of each
-/// place.
+/// Returns conditions that hold in a state: the location of each process, the value of each variable and element, and the tokens
+/// of each place.
 fn facts(model: &Model, state: &State) -> Vec<Expression> {
     let is = |of, value| Expression::binary(Binary::Equal, of, Expression::Constant(value), Span::default());
     let at = (0..model.processes.len()).map(|process| Expression::At { process, location: model.location(state, process) });
@@ -233,15 +233,16 @@ fn facts(model: &Model, state: &State) -> Vec<Expression> {
     at.chain(values).collect()
 }
 
-/// Goals drawn from the states of a model; none if it has a fault or more than `most` states. One goal is a whole state, two are
-/// up to three facts of a state, two join facts of two states (both together may be impossible), one joins opposites of facts.
+/// Draws goals from the states of a model. Empty if the model has a fault or more than `most` states. One goal is a whole state.
+/// Two goals are up to three facts of a state. Two goals join facts of two states (which may exclude each other). One goal joins
+/// the opposites of facts.
 pub fn drawn_goals(model: &Model, random: &mut Random, most: usize) -> Vec<Expression> {
     let Some(Answer { states, .. }) = search(model, &Checks::default(), None, most) else { return Vec::new() };
     let mut draw = |from: &[Expression], count: usize| -> Vec<Expression> {
         let count = count.min(from.len());
         (0..count).map(|_| from[random.below(from.len())].clone()).collect()
     };
-    // States are in the order of their depths.
+    // States are ordered by depth.
     let [middle, last] = [&states[states.len() / 2], &states[states.len() - 1]].map(|state| facts(model, state));
     let [of_middle, of_last, others] = [draw(&middle, 3), draw(&last, 3), draw(&last, 2)];
     let mixed = [draw(&middle, 1), draw(&last, 1)].concat();

@@ -3,13 +3,13 @@
 //! Two matrices decide which steps may be left out:
 //!
 //! - *Conflicts*: actions a and b accord if, in every reachable state in which both are enabled, each stays enabled after the
-//!   other, and both orders lead to the same state. The bit is set unless this is certain ("do not accord").
-//! - *Enablers* of a test: every action that may change the test from false to true in some reachable state. Before an action
-//!   with a test that does not hold can be taken, one of the test's enablers must be: they are a necessary enabling set.
+//!   other, and both orders lead to the same state. The bit is set ("do not accord") unless the analysis proves that they accord.
+//! - *Enablers* of a test: every action that may change the test from false to true in some reachable state. An action with a
+//!   test that does not hold can be taken only after one of the test's enablers: they are a necessary enabling set.
 //!
-//! The analysis works on intervals (`ir::bounds`), narrowed by the tests of the actions in question: `x := 1` cannot make
-//! `x == 2` true, `x := x + 1` cannot make `x < 3` true, and two processes that set elements 1 and 2 of an array accord. Every
-//! imprecision sets a bit, which costs states and never a result.
+//! The analysis uses intervals (`ir::bounds`), narrowed by the tests of the actions in question. For example, `x := 1` cannot
+//! make `x == 2` true, `x := x + 1` cannot make `x < 3` true, and two processes that set elements 1 and 2 of an array accord.
+//! Where the analysis is imprecise, it sets a bit. This costs states but never makes a result wrong.
 
 use super::actions::{Action, Actions, Test, Tests};
 use super::effects::{Effect, Known, Runs};
@@ -32,13 +32,13 @@ pub struct Dependencies {
     pub conflicts: Vec<FixedBitSet>,
     /// By test, the actions that may change it from false to true.
     pub enablers: Vec<FixedBitSet>,
-    /// Why bits are set, if that was asked for.
+    /// The reason for each bit, if the caller asked for reasons.
     pub reasons: Option<String>,
 }
 
 impl Dependencies {
-    /// Computes the dependencies. `tests`: further tests whose enablers are needed; the model's are added. `explains`: keep the
-    /// reason for each bit.
+    /// Computes the dependencies. `tests` are further tests whose enablers are needed; the tests of the model's actions are
+    /// added. If `explains`, keeps the reason for each bit.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Dependencies {
         Self::knowing(Knowledge::Values, model, tests, explains)
     }
 
-    /// As [`Dependencies::of`], with this knowledge.
+    /// As [`Dependencies::of`], with the given knowledge of values.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Dependencies {
     }
 }
 
-/// The dependencies of a net's transitions.
+/// Computes the dependencies of a net's transitions.
 fn of_net(knowledge: Knowledge, model: &Model, net: &Net, actions: Actions, tests: Vec<Test>, explains: bool) -> Dependencies {
     let mut reasons = explains.then(String::new);
     let arcs = Arcs::of(net, knowledge);
@@ -94,7 +94,7 @@ fn of_net(knowledge: Knowledge, model: &Model, net: &Net, actions: Actions, test
     Dependencies { actions, tests, conflicts, enablers, reasons }
 }
 
-/// An action by itself: what is known where it is enabled, its effect there, and the cells that its tests read.
+/// An action by itself: what is known of the states that enable it, its effect in them, and the cells that its tests read.
 struct Alone {
     known: Known,
     effect: Effect,
@@ -105,7 +105,7 @@ struct Search<'m> {
     runs: Runs<'m>,
     actions: Actions,
     tests: Vec<Test>,
-    /// By action; `None` if it is never enabled.
+    /// By action, what is known of it; `None` if it is never enabled.
     enabled: Vec<Option<Alone>>,
     reasons: Option<String>,
 }
@@ -150,7 +150,7 @@ impl Search<'_> {
         conflicts
     }
 
-    /// Why two actions may not accord.
+    /// Returns a reason why two actions may not accord; `None` if they accord.
     fn conflict(&self, one: usize, other: usize) -> Option<Reason> {
         let (first, second) = (self.enabled[one].as_ref()?, self.enabled[other].as_ref()?);
         let touch = |first: &Alone, second: &Alone| {
@@ -166,7 +166,7 @@ impl Search<'_> {
         if let (Action::Rule(rule), Action::Rule(other), Some(network)) = (action, others, &self.runs.model.network) {
             return rules::conflict(network, rule, other).map(Reason::Component);
         }
-        // Facts about the states that enable both; there are none if no state does.
+        // Facts about the states that enable both actions; `None` if no state does.
         let known = self.runs.enabled(&self.actions, &self.tests, &[one, other])?;
         let (effect, of_other) = (self.runs.run(action, known.clone()), self.runs.run(others, known.clone()));
         let disabled = |action: usize, effect: &Effect, other: usize| {
@@ -176,7 +176,7 @@ impl Search<'_> {
         disabled.map(Reason::Disables).or_else(|| effect.order_matters(&of_other).map(Reason::Order))
     }
 
-    /// Whether an action may change a test to `truth` where this is known.
+    /// Whether an action may change a test to `truth` in states for which `known` holds.
     fn may_change(&self, action: usize, test: usize, truth: bool, known: &Known, effect: &Effect) -> bool {
         let mut read = self.runs.cells.none();
         self.read_by(test, known, &mut read);
@@ -233,13 +233,13 @@ impl Search<'_> {
 enum Reason {
     /// One of the actions may change this test.
     Disables(usize),
-    /// The result depends on the order for this cell.
+    /// The value of this cell depends on the order.
     Order(usize),
-    /// Both move this component.
+    /// Both actions move this component.
     Component(usize),
 }
 
-/// A test in words.
+/// Describes a test in words.
 pub fn describe_test(model: &Model, test: &Test) -> String {
     match test {
         Test::Holds(expression) => super::actions::text(model, expression),

@@ -1,4 +1,4 @@
-//! Runs actions on intervals instead of values, to find what they may read and write, and how they may change a test.
+//! Runs actions on intervals instead of values, to find out what they may read and write and how they may change a test.
 
 use super::actions::{Action, Actions, Test};
 use super::knowledge::Knowledge;
@@ -11,14 +11,14 @@ use crate::ir::range::{Range, unbounded};
 use crate::ir::{Action as Partner, Expression, LocationId, Model, ProcessId, StoreTarget, Type, VariableId};
 use fixedbitset::FixedBitSet;
 
-/// Numbers of the parts of a state: the location of each process, then each element of each variable.
+/// Numbers of the parts of a state ("cells"): the location of each process, then each element of each variable.
 pub struct Cells {
-    /// First cell of each variable.
+    /// By variable, its first cell.
     variables: Vec<usize>,
     count: usize,
 }
 
-/// Knowledge of a state: facts about its values, and the locations of some processes.
+/// Knowledge about a state: facts about its values, and the locations of some processes.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub facts: Facts,
@@ -29,19 +29,19 @@ pub struct Known {
 /// Result of running an action on the states that fit some knowledge.
 #[derive(Clone, Debug)]
 pub struct Effect {
-    /// Cells that its effects read, except for the reading of a cell to which it only adds.
+    /// Cells that the action's effects read. Excludes a cell that is read only in order to add a number to it.
     pub reads: FixedBitSet,
     pub writes: FixedBitSet,
-    /// Cells that are written once, and how.
+    /// Cells that are written exactly once, and how they change.
     changes: Vec<(usize, Change)>,
-    /// Knowledge of the states after it.
+    /// Knowledge about the states after the action.
     pub after: Known,
 }
 
-/// How a cell is changed.
+/// How an action changes a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// A number is added. `wraps`: the sum may not fit the variable.
+    /// A number is added to the cell. `wraps`: the sum may not fit the variable.
     Adds {
         by: Range,
         wraps: bool,
@@ -71,30 +71,27 @@ impl Cells {
             return format!("the location of {}", model.processes[cell].name);
         }
         let variable = self.variables.partition_point(|first| *first <= cell) - 1;
-        let name = model.full_name(variable);
-        if model.variables[variable].is_array { format!("{name}[{}]", cell - self.variables[variable]) } else { name }
+        model.variables[variable].element_name(&model.full_name(variable), cell - self.variables[variable])
     }
 
     /// Adds the cells that an expression may read.
     pub fn read_by(&self, model: &Model, expression: &Expression, facts: &Facts, to: &mut FixedBitSet) {
         match expression {
-            Expression::Constant(_) => {}
             Expression::Variable(variable) => to.insert(self.variables[*variable]),
-            Expression::Element { array, index, .. } => {
-                to.insert_range(self.elements(model, *array, facts.range(index)));
-                self.read_by(model, index, facts, to);
-            }
+            Expression::Element { array, index, .. } => to.insert_range(self.elements(model, *array, facts.range(index))),
             Expression::At { process, .. } => to.insert(*process),
-            // In conditions only, which are split into tests of components.
+            // This operator occurs only in conditions, which are split into tests of components.
             Expression::Enabled(_) => to.insert_range(..),
-            Expression::Unary { operand, .. } => self.read_by(model, operand, facts, to),
-            Expression::Binary { operands, .. } => {
-                operands.iter().for_each(|operand| self.read_by(model, operand, facts, to));
-            }
+            Expression::Constant(_)
+            | Expression::Unary { .. }
+            | Expression::Binary { .. }
+            | Expression::Conditional(_)
+            | Expression::Within { .. } => {}
         }
+        expression.parts().iter().for_each(|part| self.read_by(model, part, facts, to));
     }
 
-    /// Cells of the elements with these indices, as far as the array has them.
+    /// Cells of the elements with these indices. Ignores indices outside the array.
     fn elements(&self, model: &Model, array: VariableId, indices: Range) -> std::ops::Range<usize> {
         let count = model.variables[array].initial.len() as i64;
         let (low, high) = (indices.low.clamp(0, count), (indices.high + 1).clamp(0, count));
@@ -102,7 +99,7 @@ impl Cells {
         first + low as usize..first + high.max(low) as usize
     }
 
-    /// The cell of a place, if it is only one.
+    /// Returns the cell of a target if it can only be this one.
     fn only(&self, model: &Model, place: &StoreTarget, facts: &Facts) -> Option<usize> {
         let range = self.of_place(model, place, facts);
         (range.len() == 1).then_some(range.start)
@@ -121,7 +118,7 @@ impl Cells {
 }
 
 impl Known {
-    /// Simplifies an expression by the known locations.
+    /// Simplifies an expression with the known locations.
     pub fn simplified(&self, expression: &Expression) -> Expression {
         let mut simplified = expression.clone();
         for (process, location) in &self.at {
@@ -130,7 +127,8 @@ impl Known {
         simplified
     }
 
-    /// Narrows what is known, assuming that a test holds, or does not. Returns false if that is impossible.
+    /// Narrows the knowledge on the assumption that a test holds (if `truth`) or does not hold. Returns false if the assumption
+    /// is impossible.
     pub fn assume(&mut self, test: &Test, truth: bool) -> bool {
         match test {
             Test::Holds(expression) => match self.simplified(expression) {
@@ -145,7 +143,7 @@ impl Known {
     }
 }
 
-/// The actions of a model, with what is needed to run them on intervals.
+/// The actions of a model, with the data for running them on intervals.
 pub struct Runs<'m> {
     pub model: &'m Model,
     pub cells: Cells,
@@ -158,7 +156,7 @@ impl<'m> Runs<'m> {
         Self { model, cells: Cells::of(model), knowledge, intervals: Intervals::of(model) }
     }
 
-    /// Facts about the states in which processes are in these locations; `None` if there are none.
+    /// Facts about the states in which these processes are in these locations; `None` if there are no such states.
     fn facts_at(&self, at: &[(ProcessId, LocationId)]) -> Option<Facts> {
         match self.knowledge {
             Knowledge::Values => self.intervals.facts_at(at.iter().copied()),
@@ -169,7 +167,7 @@ impl<'m> Runs<'m> {
         }
     }
 
-    /// Knowledge of all reachable states in which these actions are enabled; `None` if there is no such state.
+    /// Knowledge about all reachable states in which all of these actions are enabled; `None` if there is no such state.
     pub fn enabled(&self, actions: &Actions, tests: &[Test], together: &[usize]) -> Option<Known> {
         let mut at: Vec<(ProcessId, LocationId)> = Vec::new();
         for action in together {
@@ -182,13 +180,13 @@ impl<'m> Runs<'m> {
             }
         }
         let mut known = Known { facts: self.facts_at(&at)?, at, of: self.knowledge };
-        // A second round uses what the first one has found.
+        // Assume the tests twice, because the second round can use what the first one has found.
         let numbers = || together.iter().flat_map(|action| &actions.tests[*action]);
         let is_possible = numbers().chain(numbers()).all(|test| known.assume(&tests[*test], true));
         is_possible.then_some(known)
     }
 
-    /// Runs an action on the states that fit `known`. It must be enabled there.
+    /// Runs an action on the states that fit `known`. The action must be enabled in them.
     pub fn run(&self, action: Action, known: Known) -> Effect {
         let mut running = Running {
             runs: self,
@@ -223,7 +221,8 @@ impl<'m> Runs<'m> {
         running.finish()
     }
 
-    /// Whether an action that is enabled where this is known may change the test to `truth`. `effect`: of the action.
+    /// Whether an action may change the test to `truth`. `before` is the knowledge about the states in which the action is
+    /// enabled, and `effect` is the action's effect.
     pub fn may_change(&self, test: &Test, truth: bool, before: &Known, effect: &Effect) -> bool {
         let Test::Holds(expression) = test else { return true };
         let mut before = before.clone();
@@ -234,14 +233,15 @@ impl<'m> Runs<'m> {
         if let Expression::Constant(value) = then {
             return (value != 0) == truth;
         }
-        // Where the locations change what is evaluated, the two expressions cannot be compared part by part.
+        // If the known locations simplify the expression differently before and after, the two expressions cannot be compared
+        // part by part.
         if first == then && !self.may_become(&then, truth, &before.facts, effect) {
             return false;
         }
         effect.after.clone().assume(test, truth)
     }
 
-    /// Whether the value of the expression may change from 0 to another value, or with `truth` false the other way.
+    /// Whether the value of the expression may change from 0 to another value (if `truth`), or from another value to 0.
     fn may_become(&self, expression: &Expression, truth: bool, before: &Facts, effect: &Effect) -> bool {
         let mut cells = self.cells.none();
         self.cells.read_by(self.model, expression, before, &mut cells);
@@ -283,7 +283,7 @@ impl<'m> Runs<'m> {
         }
     }
 
-    /// The number that the action adds to the expression's value; `None` if that is not known.
+    /// Returns the number that the action adds to the expression's value; `None` if that is not known.
     fn added_to(&self, expression: &Expression, before: &Facts, effect: &Effect) -> Option<Range> {
         let mut cells = self.cells.none();
         self.cells.read_by(self.model, expression, before, &mut cells);
@@ -311,7 +311,8 @@ impl<'m> Runs<'m> {
 }
 
 impl Effect {
-    /// The number that is added to a cell, if nothing else is done to it and the sum fits.
+    /// Returns the number that the action adds to a cell. `None` if the action does anything else to the cell, or if the sum may
+    /// not fit.
     fn added(&self, cell: usize) -> Option<Range> {
         match self.change(cell)? {
             Change::Adds { by, wraps: false } => Some(by),
@@ -323,12 +324,12 @@ impl Effect {
         self.changes.iter().find(|(of, _)| *of == cell).map(|(_, change)| *change)
     }
 
-    /// A cell by which the order of two effects may matter.
+    /// Returns a cell that may make the order of the two effects matter, if there is one.
     pub fn order_matters(&self, other: &Self) -> Option<usize> {
         let read = self.writes.intersection(&other.reads).next().or_else(|| other.writes.intersection(&self.reads).next());
         read.or_else(|| {
             self.writes.intersection(&other.writes).find(|cell| match (self.change(*cell), other.change(*cell)) {
-                // Sums wrap around, so their order does not matter.
+                // Sums wrap around, so the order of additions does not matter.
                 (Some(Change::Adds { .. }), Some(Change::Adds { .. })) => false,
                 (Some(Change::Sets(one)), Some(Change::Sets(other))) => one != other,
                 _ => true,
@@ -349,7 +350,8 @@ struct Running<'r, 'm> {
 }
 
 impl Running<'_, '_> {
-    /// The values of an expression, whose cells are read. A known location is read, too: another action may change it.
+    /// Returns the values of an expression, and records its cells as read. A known location counts as read, too, because another
+    /// action may change it.
     fn evaluate(&mut self, expression: &Expression) -> Range {
         self.runs.cells.read_by(self.runs.model, expression, &self.known.facts, &mut self.reads);
         self.known.facts.range(&self.known.simplified(expression))
@@ -382,7 +384,7 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Values of a sum or difference, before they wrap around.
+    /// Range of a sum or difference before it wraps around.
     fn sum(&self, value: &Expression) -> Range {
         let range = |expression| self.known.facts.range(expression);
         match value {
@@ -395,7 +397,7 @@ impl Running<'_, '_> {
         self.runs.model.variables[target.variable].ty
     }
 
-    /// If the value is the target's own plus or minus (`true`) a number: that number.
+    /// If the value is the target's own value plus a number, or minus a number (`true`): returns that number.
     fn added(&self, target: &StoreTarget, value: &Expression) -> Option<(Expression, bool)> {
         let is_target = |expression: &Expression| match (expression, &target.index) {
             (Expression::Variable(variable), None) => *variable == target.variable,
@@ -414,7 +416,7 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Stores values. `change`: how, if the target is one cell and is written only here.
+    /// Stores values. `change` says how the target changes; it applies if the target is a single cell and nothing else writes it.
     fn store(&mut self, target: &StoreTarget, values: Range, change: Option<Change>) {
         let model = self.runs.model;
         if let Some(index) = &target.index {
@@ -448,7 +450,7 @@ impl Running<'_, '_> {
     }
 
     fn finish(mut self) -> Effect {
-        // If a cell is written twice, its sums count as reads.
+        // If a cell is written twice, its additions count as reads.
         self.reads.union_with(&self.twice);
         let reads = &self.reads;
         self.changes.retain(|(cell, _)| !reads.contains(*cell));

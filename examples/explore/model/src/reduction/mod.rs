@@ -1,9 +1,8 @@
-//! Reductions: from each state a search takes some of the steps only, and still finds what is asked.
+//! Reductions: in each state, a search takes only some of the steps, and still answers the question.
 //!
-//! [`actions`] names the steps of a model, for every language. [`dependencies`] computes from the model which actions do not
-//! accord and which may enable another: `effects` for processes, `rules` for networks, `nets` for Petri nets.
-//! [`stubborn`] chooses the actions to take in a state. `brute_force` checks the dependencies against the state space of a small
-//! model.
+//! [`actions`] names the steps of a model, for every language. [`dependencies`] computes which actions of the model do not accord
+//! and which may enable another; it uses `effects` for processes, `rules` for networks, and `nets` for Petri nets. [`stubborn`]
+//! chooses the actions to take in a state. `brute_force` checks the dependencies against the state space of a small model.
 
 pub mod actions;
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Dependencies of the transitions of a Petri net, from its arcs.
 //!
 //! Firings only add and subtract tokens, so two orders of the same firings lead to the same marking. Transitions accord if
-//! neither can disable the other. Transition t disables u at place p only if t leaves fewer tokens there than it takes, and fewer
-//! than u needs. Transitions that no marking enables together accord, too; place invariants show that.
+//! neither can disable the other. Transition t disables u at place p only if t puts fewer tokens into p than it takes from p, and
+//! fewer than u needs. Transitions that no marking enables together accord, too; place invariants can prove that.
 //!
-//! A test on the tokens of one place becomes true only by transitions that add tokens there (or take some), and a comparison of
-//! sums of tokens only by those that change the difference of its sides in the right direction.
+//! Only transitions that add tokens to a place (or remove some) can make a test on its tokens true. Only transitions that change
+//! the difference of two sums in the right direction can make a comparison of these sums true.
 
 use super::actions::{Test, Tests};
 use super::knowledge::Knowledge;
@@ -19,20 +19,20 @@ use std::collections::BTreeMap;
 /// Arcs and invariants of a net, ready for the analysis.
 pub struct Arcs<'n> {
     net: &'n Net,
-    /// Invariants of each place, with the weights that they give it.
+    /// By place, its invariants and the weights that they give it.
     weights: Vec<Vec<(usize, u64)>>,
-    /// Transitions that some marking may enable.
+    /// By transition, whether some marking may enable it.
     possible: Vec<bool>,
 }
 
-/// Numbers of tokens with a factor each, and a constant that is added.
+/// A sum of token counts, each multiplied by a factor, plus a constant.
 #[derive(Default)]
 struct Linear {
     factors: BTreeMap<PlaceId, i64>,
     constant: i64,
 }
 
-/// Adds the tests that a transition is enabled to those of a model. Returns their numbers.
+/// Adds the tests that enable a transition to the tests of a model. Returns their numbers.
 pub fn tests_of(net: &Net, transition: TransitionId, tests: &mut Tests) -> Vec<usize> {
     let takes = net.transitions[transition].takes.iter();
     takes.map(|(place, least)| tests.number(Test::Tokens { place: *place, least: *least, is_reached: true })).collect()
@@ -52,9 +52,10 @@ impl<'n> Arcs<'n> {
         arcs
     }
 
-    /// Whether invariants allow a marking with these tokens. `sums`: a zero for each invariant, as before after the call.
+    /// Whether invariants allow a marking with at least these tokens. `sums` must have a zero for each invariant; the call
+    /// restores these zeros.
     fn may_be_enabled(&self, tokens: impl Iterator<Item = (PlaceId, u32)>, sums: &mut [u64]) -> bool {
-        // A place that follows another one counts as that one, and of several tests of it the largest counts.
+        // Replace a place that follows another by that other place, then keep only the largest count for each place.
         let stored = |(place, count): (PlaceId, u32)| {
             self.net.stored(place).map_or((place, count), |(of, less)| (of, count.saturating_add(less)))
         };
@@ -74,10 +75,11 @@ impl<'n> Arcs<'n> {
         is_possible
     }
 
-    /// By transition, the transitions that do not accord with it. Calls `explain` for each pair, with the place of the conflict.
+    /// Returns, by transition, the transitions that do not accord with it. Calls `explain` for each pair, with the place of the
+    /// conflict.
     pub fn conflicts(&self, mut explain: impl FnMut(TransitionId, TransitionId, PlaceId)) -> Vec<FixedBitSet> {
         let transitions = &self.net.transitions;
-        // Transitions that take tokens from a place: how many they take, and how many they put.
+        // By place, the transitions that take tokens from it, with the numbers of tokens that they take and put there.
         let mut takers: Vec<Vec<(TransitionId, u32, u32)>> = vec![Vec::new(); self.net.places.len()];
         for (id, transition) in transitions.iter().enumerate().filter(|(id, _)| self.possible[*id]) {
             transition.takes.iter().for_each(|(place, taken)| takers[*place].push((id, *taken, transition.put(*place))));
@@ -87,7 +89,7 @@ impl<'n> Arcs<'n> {
         let mut conflicts = vec![FixedBitSet::with_capacity(count); count];
         let mut apart = vec![FixedBitSet::with_capacity(count); count];
         for (place, takers) in takers.iter().enumerate() {
-            // Only one that leaves fewer tokens than it takes, and fewer than the other needs, disables the other.
+            // A transition disables another only if it puts fewer tokens than it takes, and fewer than the other needs.
             for &(one, _, put) in takers.iter().filter(|(_, taken, put)| put < taken) {
                 for &(other, ..) in takers.iter().filter(|(other, needed, _)| *other != one && put < *needed) {
                     if conflicts[one].contains(other) || apart[one].contains(other) {
@@ -110,7 +112,7 @@ impl<'n> Arcs<'n> {
     pub fn enablers(&self, test: &Test) -> FixedBitSet {
         let all = self.net.transitions.iter().enumerate();
         let enables: Box<dyn Fn(&Transition) -> bool> = match test {
-            // With `least - 1` tokens or fewer, the transition is enabled and puts more than it takes.
+            // The transition can be enabled with fewer than `least` tokens, and puts more than it takes.
             Test::Tokens { place, least, is_reached: true } => Box::new(move |transition| {
                 let (taken, put) = (transition.taken(*place), transition.put(*place));
                 put > taken && taken < *least
@@ -145,24 +147,24 @@ impl<'n> Arcs<'n> {
     }
 }
 
-/// The tokens that two transitions need together, to be enabled in one marking.
+/// Returns the tokens that a marking must have to enable both transitions.
 fn both<'t>(one: &'t Transition, other: &'t Transition) -> impl Iterator<Item = (PlaceId, u32)> + 't {
     let of_one = one.takes.iter().map(|(place, count)| (*place, (*count).max(other.taken(*place))));
     let of_other = other.takes.iter().copied().filter(|(place, _)| one.taken(*place) == 0);
     of_one.chain(of_other)
 }
 
-/// How a sum is compared with 0.
+/// How a test compares a sum with a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// The test is that the sum is at least some number.
+    /// The sum is at least the number.
     AtLeast,
-    /// The test is that the sum is, or is not, some number.
+    /// The sum equals the number, or differs from it.
     Other,
 }
 
 impl Linear {
-    /// By how much a firing changes the sum.
+    /// Returns how much a firing changes the sum.
     fn change(&self, transition: &Transition) -> i64 {
         let change = |(place, factor): (&PlaceId, &i64)| {
             let (put, taken) = (i64::from(transition.put(*place)), i64::from(transition.taken(*place)));
@@ -175,7 +177,7 @@ impl Linear {
         for (place, of) in other.factors {
             let sum = self.factors.entry(place).or_default();
             *sum = of.checked_mul(factor)?.checked_add(*sum)?;
-            // The changes of firings are sums of 64 bits.
+            // A firing's change of the sum is computed with 64 bits, so factors must fit 32 bits.
             i32::try_from(*sum).ok()?;
         }
         self.constant = other.constant.checked_mul(factor)?.checked_add(self.constant)?;
@@ -183,7 +185,8 @@ impl Linear {
     }
 }
 
-/// The sum whose comparison with a number is the expression or, with `truth` false, its negation. `None` for other expressions.
+/// Returns the sum that the expression compares with a number, and how. If `truth` is false, this is for the negation of the
+/// expression. `None` for other expressions.
 fn difference(net: &Net, expression: &Expression, truth: bool) -> Option<(Comparison, Linear)> {
     if let Some(sum) = linear(net, expression) {
         return Some((Comparison::Other, sum));
@@ -208,7 +211,8 @@ fn difference(net: &Net, expression: &Expression, truth: bool) -> Option<(Compar
     }
 }
 
-/// An expression as a sum of tokens. Conditions whose numbers may exceed 32 bits were refused, so sums do not wrap around.
+/// Returns an expression as a sum of tokens. The sum does not wrap around, because conditions whose numbers may exceed 32 bits
+/// were refused.
 fn linear(net: &Net, expression: &Expression) -> Option<Linear> {
     let of_place = |place: PlaceId| Linear { factors: BTreeMap::from([(place, 1)]), constant: 0 };
     match expression {
@@ -249,7 +253,7 @@ fn linear(net: &Net, expression: &Expression) -> Option<Linear> {
     }
 }
 
-/// The place that has its token if a shared variable has this value.
+/// Returns the place that has its token if a shared variable has this value.
 fn marked_by(net: &Net, variable: VariableId, value: i32) -> Option<PlaceId> {
     let is_it = |place: &PlaceId| match net.places[*place].holder {
         Holder::Code { code, .. } => i64::from(code) == i64::from(value),
@@ -261,20 +265,22 @@ fn marked_by(net: &Net, variable: VariableId, value: i32) -> Option<PlaceId> {
 /// Marks the places whose tokens an expression may read.
 fn read_by(net: &Net, expression: &Expression, to: &mut [bool]) {
     match expression {
-        Expression::Constant(_) | Expression::At { .. } => {}
-        Expression::Variable(variable) => net.places_of(*variable).for_each(|place| to[place] = true),
-        Expression::Element { array, index, .. } => {
-            net.places_of(*array).for_each(|place| to[place] = true);
-            read_by(net, index, to);
+        Expression::Variable(variable) | Expression::Element { array: variable, .. } => {
+            net.places_of(*variable).for_each(|place| to[place] = true);
         }
         Expression::Enabled(transition) => net.transitions[*transition].takes.iter().for_each(|(place, _)| to[*place] = true),
-        Expression::Unary { operand, .. } => read_by(net, operand, to),
-        Expression::Binary { operands, .. } => operands.iter().for_each(|operand| read_by(net, operand, to)),
+        Expression::Constant(_)
+        | Expression::At { .. }
+        | Expression::Unary { .. }
+        | Expression::Binary { .. }
+        | Expression::Conditional(_)
+        | Expression::Within { .. } => {}
     }
+    expression.parts().iter().for_each(|part| read_by(net, part, to));
 }
 
-/// The two comparisons that hold together exactly if an equation of sums of tokens holds: of an equation that does not, only one
-/// direction is needed.
+/// Splits an equation between sums of tokens into two comparisons that both hold if and only if the equation holds. If the
+/// equation does not hold, only the comparison that fails needs enablers.
 pub fn halves(net: &Net, left: &Expression, right: &Expression) -> Option<[Expression; 2]> {
     let is_place = |expression: &Expression| linear(net, expression).is_some_and(|sum| !sum.factors.is_empty());
     let are_sums = linear(net, left).is_some() && linear(net, right).is_some() && (is_place(left) || is_place(right));

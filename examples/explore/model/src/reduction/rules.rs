@@ -1,8 +1,9 @@
-//! Rules of a network: whether two of them accord, and which can make a component ready.
+//! Rules of a network: whether two rules accord, and which rules can make a component ready.
 //!
-//! Rules may have several steps from a state, so "accord" is more than that both stay enabled. Rules a and b accord if, wherever
-//! both are enabled, neither disables the other, and each step of a after one of b is, in its result, a step of b after one of a;
-//! and the other way round. Components move independently of each other, so each shared component can be looked at alone.
+//! A rule may have several steps in a state, so it is not enough for "accord" that both rules stay enabled. Rules a and b accord
+//! if, wherever both are enabled, neither disables the other, and each result of a step of b followed by a step of a is also a
+//! result of a step of a followed by a step of b, and vice versa. Components move independently of each other, so each shared
+//! component can be examined alone.
 
 use super::actions::Test;
 use super::effects::{Cells, Known};
@@ -10,10 +11,10 @@ use crate::ir::Model;
 use crate::ir::ids::RuleId;
 use crate::ir::network::{Network, Rules, Table};
 
-/// Most transitions of a table whose states are looked at one by one.
+/// Maximum number of transitions of a table whose states are examined one by one.
 const MOST_TRANSITIONS: usize = 100_000;
 
-/// Labels of a rule, by component.
+/// Returns the components of a rule with their labels.
 fn parts(network: &Network, rule: RuleId) -> &[(u32, u32)] {
     match &network.rules {
         Rules::Listed(listed) => &listed.rules[rule].parts,
@@ -21,7 +22,7 @@ fn parts(network: &Network, rule: RuleId) -> &[(u32, u32)] {
     }
 }
 
-/// The first component that keeps two rules from according; `None` if they accord.
+/// Returns the first component that may keep two rules from according; `None` if they accord.
 pub fn conflict(network: &Network, one: RuleId, other: RuleId) -> Option<usize> {
     let (one, other) = (parts(network, one), parts(network, other));
     let label_of = |component: u32| other.iter().find(|(of, _)| *of == component).map(|(_, label)| *label);
@@ -49,7 +50,7 @@ fn states_with(table: &Table, one: u32, other: u32) -> impl Iterator<Item = u32>
     (0..table.states()).filter(move |state| has(*state, one) && has(*state, other))
 }
 
-/// Whether `first` stays possible after `second`, and may then also come first, with the same result.
+/// Whether `first` stays possible after `second`, and each result is also a result of taking `first` before `second`.
 fn may_be_moved(table: &Table, state: u32, first: u32, second: u32) -> bool {
     table.targets(state, second).iter().all(|between| {
         let ends = table.targets(*between, first);
@@ -63,7 +64,7 @@ fn may_be_moved(table: &Table, state: u32, first: u32, second: u32) -> bool {
 pub fn may_change(model: &Model, cells: &Cells, rule: RuleId, test: &Test, truth: bool, before: &Known) -> bool {
     let Some(network) = &model.network else { return true };
     match test {
-        // A rule changes no places.
+        // A rule does not change any place.
         Test::Tokens { .. } => false,
         Test::Ready { component, label, is_ready } => {
             let Some((_, moved)) = parts(network, rule).iter().find(|(of, _)| *of as usize == *component) else { return false };

@@ -1,24 +1,24 @@
-//! Stubborn sets: the actions to take in a state, so that every deadlock, or a way to the goal, is still found.
+//! Stubborn sets: the actions to take in a state so that the search still finds every deadlock, or a way to the goal.
 //!
 //! A set of actions is *closed* in a state if it contains
 //!
 //! - for each of its enabled actions, all actions that do not accord with it;
 //! - for each of its disabled actions, all enablers of one of its tests that does not hold.
+//! Consider a path from the state, and the first action on it that belongs to a closed set. This action is already enabled in the
+//! state: otherwise one of its enablers, which also belong to the set, would come before it on the path. The action accords with
+//! all actions before it on the path. So it can be moved to the front of the path, and the path still leads to the same state in
+//! as many steps.
 //!
-//! Take a path from the state, and the first action of a closed set on it. The action is enabled already in the state: if it were
-//! not, the path would contain one of the enablers before it, which are in the set, too. It accords with all actions before it,
-//! so it can be moved to the front of the path, which leads to the same state in as many steps.
-//!
-//! - Deadlocks: the set must be closed and have an enabled action, if there is one. A path to a deadlock contains an action of
-//!   the set, because an enabled action of the set stays enabled as long as none of the set is taken.
+//! - Deadlocks: the set must be closed, and have an enabled action if the state has one. A path to a deadlock contains an action
+//!   of the set, because an enabled action of the set stays enabled until an action of the set is taken.
 //! - Goals: the set must be closed and contain the enablers of an unmet part of the goal. A path to the goal contains one of
-//!   them. If no action of the set is enabled, the goal cannot be reached, and nothing needs to be taken.
+//!   these enablers. If no action of the set is enabled, the goal cannot be reached, and no action needs to be taken.
 //!
 //! By induction over the length of the path, breadth-first search over the chosen actions finds each deadlock state, or the goal,
 //! at its depth in the whole graph. No proviso against ignored actions is needed. (Valmari 1990; Schmidt 1999; Laarman, Pater,
 //! van de Pol and Weber 2013.)
 //!
-//! The choice is a function of the state alone, so every engine and every search takes the same steps.
+//! The choice depends only on the state, so every engine and every search takes the same steps.
 
 use super::actions::{Test, Tests};
 use super::dependencies::Dependencies;
@@ -33,13 +33,13 @@ use crate::terms::Term;
 use anyhow::{Result, bail};
 use fixedbitset::FixedBitSet;
 
-/// How sets are chosen. Any choice keeps what is asked; docs/reductions.md has figures of several.
+/// How sets are chosen. The answers are right for any choice; docs/reductions.md has figures for several choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristics {
-    /// Most enabled actions, and most unmet parts of a goal, from which sets are tried.
+    /// Maximum number of enabled actions, or of unmet parts of a goal, from which a set is tried.
     pub most_seeds: usize,
-    /// Cost of an enabled action that a test's enablers add to a set; a disabled one costs 1. 0: the first test that fails is
-    /// taken, whatever it adds.
+    /// Cost of an enabled action that a test's enablers add to a set; a disabled action costs 1. With cost 0, the first test that
+    /// fails is used, whatever its enablers add.
     pub cost_of_enabled: usize,
 }
 
@@ -49,28 +49,29 @@ impl Default for Heuristics {
     }
 }
 
-/// States of a trial before a reduced search, in walks of `WALK` steps.
+/// Number of states in the trial before a reduced search. The trial consists of walks of `WALK` steps.
 pub const TRIAL: usize = 2_000;
 const WALK: usize = 200;
 
-/// A reduction pays if the trial leaves out one step in this many. A choice takes as much time as several steps.
+/// A reduction pays if the trial leaves out at least one step in this many. Choosing the steps of a state takes as much time as
+/// several steps.
 pub const STEPS_FOR_ONE: usize = 10;
 
-/// The trial ends after a walk if it has left out one step in this many.
+/// The trial ends after a walk if it has left out at least one step in this many.
 const CLEARLY: usize = 5;
 
-/// The trial ends after this number of states if nothing could be left out in any of them.
+/// The trial ends after this number of states if it has left out no step at all.
 const VAIN: usize = 2 * WALK;
 
-/// The questions that a reduced search still answers.
+/// The questions that a reduced search must still answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub deadlocks: bool,
-    /// Conditions that are checked.
+    /// Whether conditions are checked.
     pub goals: bool,
 }
 
-/// A goal in parts.
+/// A goal, split into parts.
 #[derive(Clone, Debug)]
 pub enum Goal {
     All(Vec<Goal>),
@@ -87,13 +88,13 @@ pub struct Stubborn<'m> {
     pub dependencies: Dependencies,
     terms: Vec<Option<Term>>,
     pub keeps_deadlocks: bool,
-    /// The goal whose reachability is kept, if there is one.
+    /// The goal that must stay reachable, if there is one.
     pub goal: Option<Goal>,
     pub heuristics: Heuristics,
 }
 
 impl Goal {
-    /// The parts of a conjunction (`all`) or of a disjunction, in order; a goal of another kind is its only part.
+    /// Returns the parts of a conjunction (if `all`) or of a disjunction, in order. A goal of another kind is its only part.
     pub fn parts(&self, all: bool) -> Vec<&Self> {
         match self {
             Self::All(parts) if all => parts.iter().flat_map(|part| part.parts(all)).collect(),
@@ -110,7 +111,7 @@ pub struct Scratch {
     set: FixedBitSet,
     best: FixedBitSet,
     waiting: FixedBitSet,
-    /// Values of tests in the current state, as far as they are known.
+    /// Known values of tests in the current state.
     values: Vec<Option<Value>>,
 }
 
@@ -122,7 +123,7 @@ pub(super) enum Value {
 }
 
 impl<'m> Stubborn<'m> {
-    /// Computes what choices need. Conditions of `checks` are goals that violate them.
+    /// Computes the data for choices. A goal is to violate one of the conditions of `checks`.
     ///
     /// # Errors
     ///
@@ -131,7 +132,7 @@ impl<'m> Stubborn<'m> {
         Self::knowing(Knowledge::Values, model, checks, kept)
     }
 
-    /// As [`Stubborn::of`], with dependencies that rest on this knowledge.
+    /// As [`Stubborn::of`], with dependencies that use the given knowledge of values.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl<'m> Stubborn<'m> {
         let goal = kept.goals.then(|| {
             let violated = checks.conditions.iter().map(|condition| goal(model, &condition.must_hold, false, &mut tests));
             let mut violated: Vec<Goal> = violated.collect();
-            // The unmet parts of one goal are tried; of several goals, only the smallest part of each.
+            // For one goal, each of its unmet parts is tried. For several goals, only the smallest part of each is tried.
             if violated.len() == 1 { violated.remove(0) } else { Goal::Any(violated) }
         });
         Ok(Self::with(model, Dependencies::knowing(knowledge, model, tests, false)?, kept, goal))
@@ -155,7 +156,8 @@ impl<'m> Stubborn<'m> {
         Self { model, dependencies, terms, keeps_deadlocks: kept.deadlocks, goal, heuristics: Heuristics::default() }
     }
 
-    /// Chooses actions in a state with these steps. Returns the set; steps of other actions need not be taken.
+    /// Chooses actions in a state. `steps` are all steps of the state. Returns the chosen set; steps of other actions need not be
+    /// taken.
     pub fn choose<'s>(&self, state: &[u32], steps: &[Step], scratch: &'s mut Scratch) -> &'s FixedBitSet {
         let count = self.dependencies.actions.all.len();
         let Scratch { enabled, set, best, waiting, values } = scratch;
@@ -167,7 +169,7 @@ impl<'m> Stubborn<'m> {
         values.resize(self.terms.len(), None);
         steps.iter().for_each(|step| enabled.insert(self.dependencies.actions.of_step(*step)));
         let mut choice = Choice { of: self, state, enabled, values, waiting };
-        // A set with all enabled actions leaves nothing out.
+        // A set that contains all enabled actions leaves nothing out.
         let all = choice.enabled.count_ones(..);
         let mut fewest = all;
         let seeds: Vec<FixedBitSet> = match &self.goal {
@@ -182,7 +184,7 @@ impl<'m> Stubborn<'m> {
             let tried = if self.goal.is_none() { seed.ones().next().unwrap_or(0) } else { 0 };
             if choice.close(seed.ones(), set, fewest, tried) {
                 if self.keeps_deadlocks && self.goal.is_some() && set.is_disjoint(choice.enabled) {
-                    // The goal needs nothing here, but a deadlock may lie beyond.
+                    // For the goal, no action needs to be taken here. But a deadlock may lie beyond, so some action must be.
                     let first = choice.enabled.ones().next();
                     if !choice.close(first.into_iter(), set, fewest, 0) {
                         continue;
@@ -201,11 +203,11 @@ impl<'m> Stubborn<'m> {
         best
     }
 
-    /// Whether enough steps are left out in the states of some walks. The walks are the same each time, so the answer depends on
-    /// the model and the question alone.
+    /// Whether the reduction leaves out enough steps in the states of some walks. The walks are the same each time, so the answer
+    /// depends only on the model and the question.
     ///
-    /// The first states of a search in their order tell less: of the first 2,000 states of BEEM's at.4, 3.5 % of the steps are
-    /// left out, of walks 15 %, and the reduced search has 48 % of the states.
+    /// The first states of a search would be a worse sample. For BEEM's at.4, 3.5 % of the steps are left out in the first 2,000
+    /// states, 15 % in states of walks, and the reduced search has 48 % of the states.
     pub fn saves(&self, interpreter: &Interpreter) -> bool {
         let (mut all, mut left_out, mut random) = (0, 0, 1u64);
         let (mut state, mut steps) = (self.model.initial_state(), Vec::new());
@@ -220,7 +222,7 @@ impl<'m> Stubborn<'m> {
                 left_out += only.iter().filter(|step| !chosen.contains(self.dependencies.actions.of_step(**step))).count();
             }
             let is_end = found.is_err() || steps.is_empty();
-            // The multiplier and the increment are Knuth's; the upper half of the number is used.
+            // The multiplier and the increment are Knuth's. The upper half of the number selects the step.
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state = match number % WALK == 0 || is_end {
                 true => self.model.initial_state(),
@@ -235,7 +237,7 @@ impl<'m> Stubborn<'m> {
     }
 }
 
-/// A choice in one state.
+/// The choice of actions in one state.
 struct Choice<'c, 'm> {
     of: &'c Stubborn<'m>,
     state: &'c [u32],
@@ -245,8 +247,9 @@ struct Choice<'c, 'm> {
 }
 
 impl Choice<'_, '_> {
-    /// Closes the set after adding actions. Returns false if it gets `fewest` enabled actions or more. Returns false, too, if it
-    /// gets an enabled action before `tried`, from which a set was tried: with that action it would hardly be smaller.
+    /// Adds actions to the set and closes it. Returns false if the set gets `fewest` enabled actions or more. Also returns false
+    /// if the set gets an enabled action below `tried`: a set that began with that action was tried before, and this one would
+    /// hardly be smaller.
     fn close(&mut self, seeds: impl Iterator<Item = usize>, set: &mut FixedBitSet, fewest: usize, tried: usize) -> bool {
         self.waiting.clear();
         let mut enabled_in_set = set.intersection_count(self.enabled);
@@ -263,7 +266,8 @@ impl Choice<'_, '_> {
                 true => &self.of.dependencies.conflicts[action],
                 false => match self.cheapest(action, set) {
                     Some(test) => &self.of.dependencies.enablers[test],
-                    // No test of it fails: that is known only after a fault. Everything may be needed then.
+                    // No test of the action fails although it is disabled. This happens only after a fault, and then any action
+                    // may be needed.
                     None => return false,
                 },
             };
@@ -280,14 +284,14 @@ impl Choice<'_, '_> {
         enabled_in_set < fewest && !is_tried
     }
 
-    /// Removes one of the waiting actions: the first one that is enabled, which has no choice, or else the first one.
+    /// Removes one of the waiting actions: the first enabled one, which leaves no choice, or else the first one.
     fn next_waiting(&mut self) -> Option<usize> {
         let action = self.waiting.intersection(self.enabled).next().or_else(|| self.waiting.ones().next())?;
         self.waiting.remove(action);
         Some(action)
     }
 
-    /// The test of a disabled action that does not hold and whose enablers cost least.
+    /// Returns the test of a disabled action that does not hold and whose enablers cost least.
     fn cheapest(&mut self, action: usize, set: &FixedBitSet) -> Option<usize> {
         let mut best: Option<(usize, usize)> = None;
         let cost_of_enabled = self.of.heuristics.cost_of_enabled;
@@ -324,14 +328,14 @@ impl Choice<'_, '_> {
         value
     }
 
-    /// Sets of actions to choose from: each path to the goal contains an action of each set. Empty if the goal is met.
+    /// Returns sets of actions to begin with: each path to the goal contains an action of each set. Empty if the goal is met.
     fn seeds(&mut self, goal: &Goal) -> Vec<FixedBitSet> {
         match goal {
             Goal::Constant(true) => Vec::new(),
             Goal::Constant(false) => vec![FixedBitSet::new()],
             Goal::Test(test) => match self.value(*test) {
                 Value::Fails => vec![self.of.dependencies.enablers[*test].clone()],
-                // After a fault nothing is certain of it.
+                // After a fault nothing is certain about the test.
                 Value::Holds | Value::Fault => Vec::new(),
             },
             Goal::All(parts) => {
@@ -357,7 +361,7 @@ impl Choice<'_, '_> {
     }
 }
 
-/// The value of a test in a state. `term`: its expression, if it has one.
+/// Evaluates a test in a state. `term` is the expression of the test, if it has one.
 pub(super) fn evaluate(model: &Model, test: &Test, term: Option<&Term>, state: &[u32]) -> Value {
     let holds = match (term, test, &model.network) {
         (Some(term), ..) => term.value(model, state).map(|value| value != 0).ok(),
@@ -378,7 +382,7 @@ pub(super) fn evaluate(model: &Model, test: &Test, term: Option<&Term>, state: &
     }
 }
 
-/// The expression of a test, ready to be evaluated.
+/// Returns the expression of a test in a form that is ready to be evaluated.
 pub(super) fn term_of(test: &Test, model: &Model) -> Option<Term> {
     match test {
         Test::Holds(expression) => Some(Term::of(expression, model)),
@@ -386,7 +390,7 @@ pub(super) fn term_of(test: &Test, model: &Model) -> Option<Term> {
     }
 }
 
-/// The goal that the expression is not 0 or, with `truth` false, that it is 0.
+/// Returns the goal that the expression is not 0 or, if `truth` is false, that it is 0.
 fn goal(model: &Model, expression: &Expression, truth: bool, tests: &mut Tests) -> Goal {
     let mut both = |operands: &[Expression; 2], truths: [bool; 2]| {
         let [left, right] = operands;
@@ -415,13 +419,14 @@ fn goal(model: &Model, expression: &Expression, truth: bool, tests: &mut Tests) 
     }
 }
 
-/// The test that an expression is not 0 or, with `truth` false, that it is 0.
+/// Returns the test that an expression is not 0 or, if `truth` is false, that it is 0.
 fn test_of(expression: &Expression, truth: bool) -> Test {
     let expression = expression.clone();
     Test::Holds(if truth { expression } else { Expression::unary(Unary::Not, expression) })
 }
 
-/// The goal that some rule with the label has a step, or that none has; of a net, that a transition is enabled, or is not.
+/// Returns the goal that some rule with the label can take a step (for a net: that the transition is enabled), or the opposite if
+/// `truth` is false.
 fn enabled(model: &Model, label: usize, truth: bool, tests: &mut Tests) -> Goal {
     if let Some(net) = &model.net {
         let takes = net.transitions[label].takes.iter();
@@ -491,8 +496,8 @@ mod tests {
         checks
     }
 
-    /// Steps for one unmet part of a conjunction are taken, for the part with the fewest. Of a disjunction, the steps
-    /// for all parts are.
+    /// For a conjunction, the steps towards the unmet part with the fewest steps are chosen. For a disjunction, the steps towards
+    /// all parts are chosen.
     #[test]
     fn steps_towards_an_unmet_part_are_chosen() {
         let dve = counters();
@@ -501,7 +506,7 @@ mod tests {
         for (goal, values, expected) in [
             ("a == 3 and b == 5", [0, 0, 0], "A"),
             ("b == 5 and a == 3", [0, 0, 0], "A"),
-            // The first part is met.
+            // The first part is already met.
             ("a == 3 and b == 5", [3, 0, 0], "B B2"),
             ("a == 3 and b == 5 and c == 1", [3, 0, 0], "C"),
             ("a == 3 or c == 5", [0, 0, 0], "A C"),
@@ -512,10 +517,10 @@ mod tests {
             ("not (a < 3 or c < 2)", [0, 0, 0], "A"),
             ("not (a < 3 or c < 2)", [3, 0, 0], "C"),
             ("not (a < 3 and c < 2)", [0, 0, 0], "A C"),
-            // One unmet part of each conjunction in a disjunction.
+            // For a disjunction, the steps towards one unmet part of each conjunction in it are chosen.
             ("(a == 3 and b == 5) or (c == 1 and b == 1)", [0, 0, 0], "A C"),
             ("(a == 3 and b == 5) or (c == 1 and d == 1)", [3, 0, 1], "B B2 D"),
-            // The second part never becomes true, whatever is done for the first.
+            // The second part can never become true, so no step is needed for the first.
             ("a == 3 and z == 1", [0, 0, 0], ""),
             ("a == 3 or z == 1", [0, 0, 0], "A"),
         ] {

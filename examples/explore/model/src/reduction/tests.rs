@@ -25,7 +25,7 @@ use warpset_random::Random;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
 
-/// States of a random model that are looked at.
+/// Number of states of a random model that are checked.
 const STATES: usize = 400;
 
 fn source(text: &str) -> Source {
@@ -40,13 +40,13 @@ fn from_environment(variable: &str) -> Option<u32> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Number of models of each kind: 250 in a full run and 50 otherwise, unless `WARPSET_REDUCED_MODELS` says another one.
+/// Number of models of each kind: 250 in a full run, 50 in other runs, unless `WARPSET_REDUCED_MODELS` gives another number.
 fn models() -> u32 {
     from_environment("WARPSET_REDUCED_MODELS").unwrap_or(sized(250, 50, 50))
 }
 
-/// Calls `test` with values of a strategy that depend only on `seed` and on `WARPSET_REDUCED_SEED`, by which several processes
-/// take different models.
+/// Calls `test` with values of a strategy. The values depend only on `seed` and on `WARPSET_REDUCED_SEED`, with which several
+/// processes can test different models.
 fn with<S: Strategy>(count: u32, seed: u8, strategy: &S, mut test: impl FnMut(S::Value)) {
     let mut seeds = [seed; 32];
     for (byte, of_run) in seeds.iter_mut().zip(from_environment("WARPSET_REDUCED_SEED").unwrap_or(0).to_le_bytes()) {
@@ -59,8 +59,8 @@ fn with<S: Strategy>(count: u32, seed: u8, strategy: &S, mut test: impl FnMut(S:
     }
 }
 
-/// Compares searches for goals that are drawn from states, for each model of a strategy. `model` reads a value of the strategy,
-/// all draws have the seed `seed`.
+/// For each model of a strategy, compares searches for goals that are drawn from its states. `model` builds the model from a
+/// value of the strategy. `seed` is the seed of all random choices.
 fn drawn_goals_are_kept<S: Strategy>(seed: u8, strategy: &S, model: impl Fn(S::Value) -> Option<Model>) {
     let (mut compared, mut reached, mut random) = (0, 0, Random::new(u64::from(seed)));
     with(models() / 2, seed, strategy, |value| {
@@ -90,7 +90,7 @@ fn drawn_goals_of_random_models_are_kept() {
     drawn_goals_are_kept(14, &nets::nets(), |text| Some(nets::read(&text).model));
 }
 
-/// Goals of random models in DVE; many are reached and some never are.
+/// Goals for random models in DVE. Many are reached and some never are.
 const GOALS: [&str; 6] = [
     "x == 2 and P_0.s2",
     "a[1] > 2",
@@ -129,7 +129,7 @@ fn random_models_in_dve() {
     assert!(compared > models() / 12 && reduced < whole, "{compared} models, {reduced} of {whole} states");
 }
 
-/// Goals of random models in SLCO; many are reached and some never are.
+/// Goals for random models in SLCO. Many are reached and some never are.
 const GOALS_OF_SLCO: [&str; 6] = [
     "p.x = 2 and p.M0.C",
     "q.a[1] > 2 or p.b and q.M0.B",
@@ -165,7 +165,7 @@ fn random_models_in_slco() {
     assert!(compared > models() / 12 && reduced < whole, "{read} models, {compared} compared, {reduced} of {whole} states");
 }
 
-/// A network of up to four components with up to four states each and three labels, and up to eleven rules.
+/// A network of up to four components, with up to four states each, three labels, and up to eleven rules.
 fn network() -> impl Strategy<Value = Model> {
     let table = (2u32..5).prop_flat_map(|states| {
         let transitions = proptest::collection::vec((0..states, 0u32..3, 0..states), 5..13);
@@ -242,7 +242,7 @@ fn random_networks() {
     assert!(compared > models() / 12 && reduced < whole, "{compared} networks, {reduced} of {whole} states");
 }
 
-/// Goals of random nets; many are reached and some never are.
+/// Goals for random nets. Many are reached and some never are.
 const GOALS_OF_NETS: [&str; 8] = [
     "tokens(p0) + tokens(p1) >= 3",
     "tokens(p0) == 2 and not fireable(t0)",
@@ -266,7 +266,7 @@ fn random_nets() {
         let mut checks = Checks::default();
         let goal = source(GOALS_OF_NETS[number % GOALS_OF_NETS.len()]);
         number += 1;
-        // Small nets lack some of the elements.
+        // A small net may lack an element of the goal, which is then skipped.
         if let Ok((condition, _)) = net.condition(&goal) {
             checks.add(Role::Goal, goal.text.clone(), condition);
             reached += 1;
@@ -286,7 +286,8 @@ fn random_nets() {
     );
 }
 
-/// A net whose dependencies are all real: `t` and `u` want the token of `c`; `double` wants two of `e`, and `one` the last one.
+/// A net in which no dependency is superfluous: `t` and `u` want the token of `c`; `double` wants two tokens of `e`, and `one`
+/// wants the last one.
 fn exact_net() -> String {
     let places = [("a", 1), ("b", 0), ("c", 1), ("d", 0), ("e", 2), ("f", 0)].map(|(id, tokens)| nets::place(id, tokens));
     let transitions = ["t", "u", "v", "w", "double", "one", "back"].map(nets::transition);
@@ -312,8 +313,8 @@ fn exact_net() -> String {
     nets::page(&[places.concat(), transitions.concat(), arcs.concat()].concat())
 }
 
-/// Removes each bit of the matrices in turn. Returns the numbers of bits that were removed, and of those whose absence is found:
-/// conflicts, then enablers.
+/// Removes each bit of the matrices in turn. Returns, for conflicts and then for enablers, the number of removed bits and the
+/// number of bits whose absence is detected.
 fn dropped_and_found(model: &Model, dependencies: &Dependencies) -> [[usize; 2]; 2] {
     let (mut dropped, mut found) = ([0, 0], [0, 0]);
     let count = dependencies.actions.all.len();
@@ -346,7 +347,7 @@ fn a_missing_bit_of_a_net_is_found() {
     assert_eq!((dropped, found), ([2, 9], dropped), "bits that were removed, and whose absence was found: conflicts, enablers");
 }
 
-/// Transitions of different places of an invariant are never enabled together, so they accord.
+/// Transitions that take from different places of an invariant are never enabled together, so they accord.
 #[test]
 fn invariants_of_nets_are_used() {
     let arcs = [("a", "t", 1), ("s", "t", 1), ("t", "b", 1), ("b", "u", 1), ("s", "u", 1), ("u", "a", 1)];
@@ -365,7 +366,7 @@ fn invariants_of_nets_are_used() {
     assert_eq!([0, 1].map(conflicts), [false, true], "with one token and with two");
 }
 
-/// Three processes whose dependencies are all real: no bit of the matrices may be missing.
+/// Three processes in which no dependency is superfluous: each bit of the matrices is needed.
 const EXACT: &str = "byte x, y;
     process A { state s, t; init s; trans s -> t { effect x = 1; }, t -> s { guard y == 1; effect x = 0; }; }
     process B { state s, t; init s; trans s -> t { guard x == 1; effect y = 1; }, t -> s { effect y = 0; }; }
@@ -406,7 +407,7 @@ fn intervals_and_constants_are_used() {
         let dve = read(&text);
         let dependencies = Dependencies::of(&dve.model, Tests::default(), false).unwrap();
         check(&dve.model, &dependencies, 5000).unwrap();
-        // Types alone allow no less.
+        // Knowing only the types must not claim more independence.
         let of_types = Dependencies::knowing(Knowledge::Types, &dve.model, Tests::default(), false).unwrap();
         check(&dve.model, &of_types, 5000).unwrap();
         let sets = |of: &Dependencies| [&of.conflicts[..], &of.enablers].concat();

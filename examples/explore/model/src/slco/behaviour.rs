@@ -1,4 +1,4 @@
-//! The behaviour of state machines: their transitions as statements between locations.
+//! The behaviour of state machines: their transitions, as statements between locations.
 
 use super::declarations::{ChannelKind, Declarations, type_name};
 use super::expressions::{Local, Scope, converted};
@@ -10,7 +10,7 @@ use crate::warnings::{self, Warning};
 use std::cell::RefCell;
 use warpset_support::numbers::counted;
 
-/// Limit of the statements of all objects together.
+/// Limit of the number of statements in all objects together.
 const MAX_STATEMENTS: usize = 1 << 20;
 
 /// A statement of a state machine.
@@ -18,35 +18,35 @@ pub struct Statement {
     pub process: ProcessId,
     pub from: LocationId,
     pub to: LocationId,
-    /// Priority of the transition that begins with this statement; a smaller number is a higher priority. `None` for later
-    /// statements of a transition, because in their source locations no other transition competes.
+    /// Priority of the transition that begins with this statement; a smaller number is a higher priority. `None` for the later
+    /// statements of a transition: no other transition leaves their source locations.
     pub rank: Option<u32>,
     pub action: Action,
     pub span: Span,
 }
 
 pub enum Action {
-    /// An expression, assignments, or an empty statement.
+    /// An expression, a list of assignments, or an empty statement.
     Alone { guard: Option<Expression>, effects: Vec<Assignment> },
     Send {
         to: Connection,
         signal: String,
-        /// The values before conversion to the types of the channel.
+        /// The values before conversion to the types of the channel's fields.
         values: Vec<Expression>,
     },
     Receive {
         from: Connection,
         signal: String,
         targets: Vec<StoreTarget>,
-        /// Guard, evaluated in the state with the values received.
+        /// The guard, which is evaluated in the state with the received values.
         guard: Option<Expression>,
     },
 }
 
-/// A channel and the number of one of its ends; `None` for a port that is not connected.
+/// A channel and the number of one of its ends; `None` for a port that is not connected to a channel.
 pub type Connection = Option<(usize, usize)>;
 
-/// All statements of a model, process by process. Adds the locations between statements.
+/// Returns all statements of a model, process by process. Adds the locations between statements.
 pub fn statements(all: &mut Declarations) -> Result<Vec<Statement>, Diagnostic> {
     let mut statements = Vec::new();
     for process in 0..all.machines.len() {
@@ -62,7 +62,7 @@ fn of_transition(all: &mut Declarations, process: ProcessId, pair: Pair, to: &mu
     let (mut rank, mut ends, mut block) = (u32::MAX, Vec::new(), Vec::new());
     for part in parts(pair) {
         match part.as_rule() {
-            // A transition without a priority, or with 0, has the lowest one.
+            // A transition without a priority, or with priority 0, has the lowest priority.
             Rule::priority => rank = priority(&part)?,
             Rule::block => block = parts(part).collect(),
             _ => ends.push(state(all, process, &part)?),
@@ -90,8 +90,8 @@ fn of_transition(all: &mut Declarations, process: ProcessId, pair: Pair, to: &mu
     Ok(())
 }
 
-/// Adds a location between statements: the machine is in `state` already, with `left` statements still to do after the one at
-/// `after`.
+/// Adds a location between two statements of a block. The machine already counts as being in `state`. `left` statements remain
+/// after the one at `after`.
 fn between(all: &mut Declarations, process: ProcessId, state: LocationId, left: usize, after: Span) -> LocationId {
     let locations = &mut all.processes[process].locations;
     let name = format!("{} ({left} to do after line {})", locations[state].name, after.line);
@@ -174,7 +174,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether the expression is only a name, of an action and not of a variable.
+    /// Whether the expression is only a name, and that name is an action and not a variable.
     fn as_action(&self, expression: &Pair) -> bool {
         let name = expression.as_str().trim_end();
         self.all.actions.contains(name) && self.local.variable(name).is_none()
@@ -191,7 +191,7 @@ impl Reader<'_, '_> {
         Ok(Assignment { target, value })
     }
 
-    /// Warns of a store of a constant that does not fit; the store is counted when it happens.
+    /// Warns if the stored value is a constant that does not fit. The store itself is counted when it happens.
     fn look_at_store(&self, value: &Expression, ty: crate::ir::Type, at: Span) {
         if let Expression::Constant(value) = *value {
             let warning: Option<Warning> = warnings::of_store(value, ty.wrap(value), type_name(ty), Range::of_type(ty), at, 0);
@@ -211,7 +211,7 @@ impl Reader<'_, '_> {
                 return Err(Diagnostic::new(at, message, "an asynchronous channel has one direction"));
             }
             for (value, ty) in values.iter().zip(&self.all.channels[channel].types) {
-                // The value is read again below, which gives its warnings.
+                // Discard the warnings here: the value is read again below, and that gives its warnings.
                 let silent = RefCell::default();
                 let value_read = Scope { warnings: &silent, ..self.scope }.expression(value.clone())?;
                 self.look_at_store(&converted(value_read, *ty, span(value)), *ty, span(value));

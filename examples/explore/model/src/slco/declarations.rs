@@ -1,4 +1,4 @@
-//! The declarations of a model: classes, objects with their variables, channels, state machines with their states.
+//! The declarations of a model: classes, objects with their variables, channels, and state machines with their states.
 
 use super::expressions::number;
 use super::grammar::{Pair, Rule, parts, span};
@@ -14,10 +14,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Limit of the elements of an array.
 const MAX_ELEMENTS: i32 = 65_536;
 
-/// Limit of a channel's capacity. For each message of capacity, a receive needs assignments.
+/// Limit of a channel's capacity. The number of assignments of a receive grows with the capacity.
 const MAX_MESSAGES: i32 = 1024;
 
-/// Limit of the state machines of all objects together: more than fit into a state.
+/// Limit of the number of state machines in all objects together. A state cannot hold this many.
 const MAX_MACHINES: usize = 16_384;
 
 /// A class as it was parsed.
@@ -26,7 +26,7 @@ struct Class<'t> {
     variables: Vec<Declaration<'t>>,
     ports: Declared<()>,
     machines: Vec<Pair<'t>>,
-    /// Names of the signals that are sent to a port, by port.
+    /// By port, the names of the signals that are sent to it.
     sent: HashMap<&'t str, BTreeSet<&'t str>>,
 }
 
@@ -41,14 +41,14 @@ struct Declaration<'t> {
 /// A channel between two objects.
 pub struct Channel {
     pub name: String,
-    /// Types of the values of a message.
+    /// Types of the values in a message.
     pub types: Vec<Type>,
     pub kind: ChannelKind,
 }
 
 pub enum ChannelKind {
     Synchronous,
-    /// The buffer has an array for each value and, if there are several signals, one for the signal.
+    /// The buffer has an array for each value. If there are several signals, it has one more for the signal.
     Buffered {
         buffer: Buffer,
         signals: Vec<String>,
@@ -67,22 +67,22 @@ pub struct Machine<'t> {
 pub struct Declarations<'t> {
     classes: Declared<usize>,
     of_classes: Vec<Class<'t>>,
-    /// Class of each object.
+    /// By object, the number of its class.
     class_of: Vec<usize>,
     pub actions: HashSet<&'t str>,
     pub names: Names,
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
     pub channels: Vec<Channel>,
-    /// The channel that a port is connected to, and the number of the channel's end, by object and port. End 0 is the source of
+    /// By object and port, the channel that the port is connected to, and the number of the channel's end. End 0 is the source of
     /// an asynchronous channel.
     pub connected: HashMap<(usize, String), (usize, usize)>,
     /// State machines, by process.
     pub machines: Vec<Machine<'t>>,
     pub warnings: Vec<Warning>,
-    /// Initial values in place of those of the text.
+    /// Initial values that replace those in the text.
     constants: Constants,
-    /// Names of the variables that may have other initial values.
+    /// Names of the variables whose initial values the user may change.
     known_constants: Vec<String>,
 }
 
@@ -174,7 +174,8 @@ impl<'t> Declarations<'t> {
         Ok(())
     }
 
-    /// Adds a variable. Its initial value comes from the object's initialiser, else from the declaration, else from its type.
+    /// Adds a variable. Its initial value comes from the object's initialiser, or else from the declaration, or else from the
+    /// type.
     fn variable(
         &mut self,
         declaration: &Declaration<'t>,
@@ -342,7 +343,7 @@ impl<'t> Declarations<'t> {
     }
 }
 
-/// Reads declarations; a type applies to all names from the next one up to the next type.
+/// Reads declarations. A type applies to the names after it, up to the next type.
 fn declarations<'t>(section: Pair<'t>) -> Result<Vec<Declaration<'t>>, Diagnostic> {
     let mut ty: Option<(Type, Option<usize>)> = None;
     let mut all = Vec::new();

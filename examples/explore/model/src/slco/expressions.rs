@@ -11,14 +11,14 @@ use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-/// Limit of nested brackets, which are walked by recursion.
+/// Limit of nested brackets, because recursive functions walk them.
 const MAX_NESTING: usize = 64;
 
-/// Limit of nested operators. The lowering may add operators around an expression, up to `ir::expression::MAX_DEPTH`.
+/// Limit of nested operators. Lowering may add operators around an expression, up to `ir::expression::MAX_DEPTH`.
 pub const MAX_DEPTH: usize = 300;
 
-/// Operator precedence as in C, lowest first; all operators are left-associative except the power, which C does not have. The
-/// language's own grammar differs, but tools do not follow it: see [`super`].
+/// Precedence of operators as in C, lowest first. All operators are left-associative except the power, which C does not have. The
+/// language's own grammar says otherwise, but tools do not follow it (see [`super`]).
 static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
     let left = |rule| Op::infix(rule, Assoc::Left);
     PrattParser::new()
@@ -32,7 +32,7 @@ static OPERATORS: LazyLock<PrattParser<Rule>> = LazyLock::new(|| {
         .op(Op::infix(Rule::power, Assoc::Right))
 });
 
-/// The meaning of the names in an expression, at its place.
+/// Resolves the names in an expression.
 pub trait Names {
     /// Resolves names joined by dots. `at` is their place.
     fn find(&self, names: &[Pair], at: Span) -> Result<Meaning, Diagnostic>;
@@ -42,11 +42,11 @@ pub trait Names {
 #[derive(Clone, Debug)]
 pub enum Meaning {
     Variable(VariableId),
-    /// In a condition: whether a state machine is in a state.
+    /// In a condition: 1 if a state machine is in a state, else 0.
     StoreTarget(Expression),
 }
 
-/// The variables of an object and of one of its state machines; the latter shadow the former.
+/// The variables of an object and of one of its state machines. The machine's variables shadow the object's.
 pub struct Local<'a> {
     pub object: &'a Declared<VariableId>,
     pub machine: Option<&'a Declared<VariableId>>,
@@ -79,7 +79,7 @@ impl Names for Local<'_> {
 pub struct Scope<'a, N> {
     pub names: &'a N,
     pub variables: &'a [Variable],
-    /// Collects warnings about parts that are not computed as they are written.
+    /// Collects warnings about parts that mean something else than they say.
     pub warnings: &'a RefCell<Vec<Warning>>,
 }
 
@@ -99,7 +99,7 @@ impl<N: Names> Scope<'_, N> {
         Ok(StoreTarget { variable, index, span: at })
     }
 
-    /// Translates an expression. `nesting`: brackets that may still be opened, including those around this expression.
+    /// Translates an expression. `nesting` is how many brackets may still be opened, including those around this expression.
     fn lower(&self, pair: Pair, nesting: usize) -> Result<Expression, Diagnostic> {
         let at = span(&pair);
         let too_large = || {
@@ -107,7 +107,7 @@ impl<N: Names> Scope<'_, N> {
             Diagnostic::new(at, "the expression is too large", label)
         };
         let Some(nesting) = nesting.checked_sub(1).filter(|nesting| *nesting > 0) else { return Err(too_large()) };
-        // Powers are nested from the right, between their operands.
+        // The parser nests powers from the right, between their operands.
         let infix = pair.clone().into_inner().filter(|part| part.as_rule() != Rule::operand);
         if longest_run(infix.map(|part| part.as_rule() == Rule::power)) > MAX_DEPTH {
             return Err(too_large());
@@ -175,7 +175,7 @@ impl<N: Names> Scope<'_, N> {
         })
     }
 
-    /// Resolves an access: a variable with its index, if it is an array; or the expression that the names denote.
+    /// Resolves an access: a variable, with its index if the variable is an array, or the expression that the names denote.
     fn access(
         &self,
         names: &[Pair],
@@ -203,14 +203,14 @@ impl<N: Names> Scope<'_, N> {
             (Some(index), true) => {
                 let index_at = span(&index);
                 let index = self.lower(index.into_inner().next().expect("an index is an expression"), nesting)?;
-                self.warn(warnings::of_index(of, Some(&index), index_at));
+                self.warn(warnings::of_index(&of.name, of.initial.len(), "elements", &index, index_at));
                 Ok(Ok((variable, Some(index))))
             }
         }
     }
 }
 
-/// Reads a number, or its negative.
+/// Reads a number. If `is_negative`, returns its negative.
 pub fn number(pair: &Pair, is_negative: bool) -> Result<i32, Diagnostic> {
     let digits: Option<i64> = pair.as_str().parse().ok();
     let value = digits.map(|value| if is_negative { -value } else { value }).and_then(|value| i32::try_from(value).ok());
@@ -220,7 +220,7 @@ pub fn number(pair: &Pair, is_negative: bool) -> Result<i32, Diagnostic> {
     })
 }
 
-/// The value that a store to a variable of this type stores.
+/// Converts a value for a store to a variable of type `ty`.
 pub fn converted(value: Expression, ty: Type, at: Span) -> Expression {
     if ty == Type::BOOLEAN { truth(value, at) } else { value }
 }
@@ -239,7 +239,7 @@ fn binary_operator(rule: Rule) -> Binary {
     match rule {
         Rule::or => Binary::Or,
         Rule::and => Binary::And,
-        // As in C++: bitwise. For truth values that equals the logical operation.
+        // As in C++: bitwise. For truth values, the result is that of the logical operation.
         Rule::xor => Binary::BitXor,
         Rule::equal => Binary::Equal,
         Rule::not_equal => Binary::NotEqual,

@@ -22,12 +22,12 @@ pub fn parse(rule: Rule, text: &str) -> Result<Pair<'_>, Diagnostic> {
     parsing::parse::<Rule, Grammar>(rule, text, &WORDS)
 }
 
-/// The parts of a pair, without its keywords.
+/// The parts of a pair that are not keywords.
 pub fn parts(pair: Pair) -> impl Iterator<Item = Pair> {
     pair.into_inner().filter(|part| keyword(part.as_rule()).is_none())
 }
 
-/// Describes those of `rules` that could have matched at the place of an error.
+/// Describes the rules that could have matched at the place of an error, where a description exists.
 fn expected(rules: &[Rule]) -> Vec<String> {
     let (is_operand, is_infix) = ((WORDS.is_operand)(rules), rules.contains(&Rule::add));
     let keywords = rules.iter().filter_map(|rule| keyword(*rule)).filter(|_| !is_operand && !is_infix);
@@ -45,7 +45,7 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Names the types of this language if the word is a type of another one.
+/// If the word is a type of another language, advises on the types of this language.
 fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
     let types = ["bool", "boolean", "bit", "char", "short", "long", "unsigned", "int", "integer", "byte"];
     types.contains(&at.word).then_some("the types are `Integer` (32 bits), `Boolean` and `Byte` (0 to 255)")

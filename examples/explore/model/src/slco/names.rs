@@ -1,4 +1,4 @@
-//! The meaning of a model's names in conditions.
+//! Meaning of a model's names in conditions.
 
 use super::expressions::Meaning;
 use super::grammar::{Pair, span};
@@ -31,12 +31,12 @@ pub struct MachineNames {
     pub process: ProcessId,
     pub variables: Declared<VariableId>,
     pub states: Declared<LocationId>,
-    /// By state: locations in which statements are still to do while the machine is in that state already.
+    /// By state: the locations in which the machine already counts as being in the state, although statements remain.
     pub rests: Vec<Vec<LocationId>>,
 }
 
 impl Names {
-    /// The first object or state machine that has a variable or state with this name, if it is a single one.
+    /// If `names` is a single name: the first object or state machine that has a variable or state with this name.
     fn owner(&self, names: &[Pair]) -> Option<String> {
         let [name] = names else { return None };
         let name = name.as_str();
@@ -54,7 +54,7 @@ impl Names {
         })
     }
 
-    /// The prefix of an object's names.
+    /// Returns the prefix of an object's names.
     pub fn prefix(&self, object: &str) -> String {
         if self.has_one_object { String::new() } else { format!("{object}.") }
     }

@@ -1,14 +1,14 @@
-//! Rewrites guards on the state with the values received as expressions of the state before.
+//! Rewrites guards on the state with the received values as expressions on the state before.
 
 use super::expressions::converted;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::{Expression, Span, StoreTarget, Type, Variable};
 
-/// Limit of the parts of an expression: an element of an array expands to one part for each value stored in the array.
+/// Limit of the parts of an expression. An element of an array expands to one part for each value that was stored in the array.
 const MAX_PARTS: usize = 20_000;
 
-/// Values stored over a state; later values hide earlier ones.
+/// Values that were stored in a state, in order. Later values hide earlier ones.
 pub struct Received {
     at: Span,
     stored: Vec<(StoreTarget, Expression)>,
@@ -16,11 +16,11 @@ pub struct Received {
 }
 
 impl Received {
-    /// The state in which these values, each converted to its type, were stored in these places, one after another.
+    /// The state after each value, converted to its type, has been stored in its target, one after another.
     ///
     /// # Errors
     ///
-    /// Indices of places become too large.
+    /// Indices of targets become too large expressions.
     pub fn new(
         variables: &[Variable],
         targets: &[StoreTarget],
@@ -36,7 +36,7 @@ impl Received {
         Ok(received)
     }
 
-    /// Rewrites an expression of that state as one of the state before.
+    /// Rewrites an expression on the state with the received values as an expression on the state before.
     pub fn expression(&mut self, of: &Expression) -> Result<Expression, Diagnostic> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
@@ -55,7 +55,7 @@ impl Received {
                 let mut value = old;
                 for (place, new) in stored {
                     let place = place.index.expect("an element has an index");
-                    self.parts += parts(&value) + 2 * parts(&index) + 2 * parts(&place) + parts(&new);
+                    self.parts += value.size() + index.size() + place.size() + new.size();
                     if self.parts > MAX_PARTS {
                         return self.expression(of);
                     }
@@ -67,32 +67,27 @@ impl Received {
             Expression::Binary { operator, operands, span } => {
                 Expression::binary(*operator, self.expression(&operands[0])?, self.expression(&operands[1])?, *span)
             }
+            Expression::Conditional(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                Expression::conditional(self.expression(condition)?, self.expression(then)?, self.expression(otherwise)?)
+            }
+            Expression::Within { array, dimension, elements, index, span } => {
+                Expression::within(*array, *dimension, *elements, self.expression(index)?, *span)
+            }
             Expression::Constant(_) | Expression::At { .. } | Expression::Enabled(_) => of.clone(),
         })
     }
 
-    /// `new` if the indices are equal, else `old`. The intermediate form has no conditional expression, so this is the sum of two
-    /// products; one product is always 0.
+    /// `new` if the indices are equal, else `old`.
     fn either(&self, place: Expression, index: Expression, new: Expression, old: Expression) -> Expression {
-        let at = self.at;
-        let equal = Expression::binary(Binary::Equal, place.clone(), index.clone(), at);
-        let differ = Expression::binary(Binary::NotEqual, place, index, at);
-        let product = |condition: Expression, value: Expression| match condition {
-            Expression::Constant(0) => Expression::Constant(0),
-            Expression::Constant(_) => value,
-            condition => Expression::binary(Binary::Multiply, condition, value, at),
-        };
-        match (product(equal, new), product(differ, old)) {
-            (Expression::Constant(0), other) | (other, Expression::Constant(0)) => other,
-            (new, old) => Expression::binary(Binary::Add, new, old, at),
-        }
+        Expression::conditional(Expression::binary(Binary::Equal, place, index, self.at), new, old)
     }
 }
 
-/// The result of sending a value as type `sent` and storing it in a variable of type `stored`.
+/// Returns the result of sending a value as type `sent` and storing it in a variable of type `stored`.
 fn kept(value: Expression, sent: Type, stored: Type, at: Span) -> Expression {
     let value = wrapped(value, sent, at);
-    // A variable at least as wide holds the value unchanged.
+    // A variable at least as wide as `sent` holds the value unchanged.
     if stored.bits >= sent.bits { value } else { wrapped(value, stored, at) }
 }
 
@@ -101,23 +96,5 @@ fn wrapped(value: Expression, ty: Type, at: Span) -> Expression {
         (Type::BYTE, Expression::Constant(0..=255)) => value,
         (Type::BYTE, _) => Expression::binary(Binary::BitAnd, value, Expression::Constant(255), at),
         _ => converted(value, ty, at),
-    }
-}
-
-pub fn parts(expression: &Expression) -> usize {
-    1 + match expression {
-        Expression::Element { index, .. } => parts(index),
-        Expression::Unary { operand, .. } => parts(operand),
-        Expression::Binary { operands, .. } => parts(&operands[0]) + parts(&operands[1]),
-        _ => 0,
-    }
-}
-
-pub fn depth(expression: &Expression) -> usize {
-    1 + match expression {
-        Expression::Element { index, .. } => depth(index),
-        Expression::Unary { operand, .. } => depth(operand),
-        Expression::Binary { operands, .. } => depth(&operands[0]).max(depth(&operands[1])),
-        _ => 0,
     }
 }

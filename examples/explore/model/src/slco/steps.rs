@@ -3,14 +3,14 @@
 use super::behaviour::{Action, Connection, Statement};
 use super::declarations::{Channel, ChannelKind};
 use super::expressions::converted;
-use super::received::{Received, depth, parts};
+use super::received::Received;
 use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
 use crate::ir::{self, Assignment, ChannelId, Expression, LocationId, ProcessId, Transition, Type, Variable};
 use std::collections::HashMap;
 
-/// Limit of the parts of all conditions that come from priorities and synchronous guards.
+/// Limit of the parts of all conditions that are added for priorities and synchronous guards.
 const MAX_PARTS: usize = 20_000_000;
 
 /// Builds the transitions for statements.
@@ -18,13 +18,13 @@ pub struct Steps<'a> {
     statements: &'a [Statement],
     variables: &'a [Variable],
     channels: &'a [Channel],
-    /// Statements that begin a transition, by process and location, the highest priority first.
+    /// By process and location, the statements that begin a transition, highest priority first.
     first: HashMap<(ProcessId, LocationId), Vec<usize>>,
-    /// Statements that send to, and that receive from, an end of a synchronous channel, by channel, end and signal.
+    /// By channel, end and signal: the statements that send to, or receive from, that end of a synchronous channel.
     senders: Ends<'a>,
     receivers: Ends<'a>,
-    /// Rendezvous channels. `plain`: those of receivers without a guard or conversion, by channel, end and signal. `special`:
-    /// those of single receivers with a guard or a conversion, by the receiver's statement.
+    /// Rendezvous channels. `plain`: by channel, end and signal, the channel for receivers without a guard or conversion.
+    /// `special`: by the receiver's statement, the channel for a receiver with a guard or conversion.
     plain: HashMap<(usize, usize, &'a str), ChannelId>,
     special: HashMap<usize, ChannelId>,
     pub rendezvous: Vec<ir::Channel>,
@@ -35,7 +35,7 @@ pub struct Steps<'a> {
 type Ends<'a> = HashMap<(usize, usize, &'a str), Vec<usize>>;
 
 impl<'a> Steps<'a> {
-    /// Builds the transitions, process by process, and the rendezvous channels that they need.
+    /// Builds the transitions, process by process, and the rendezvous channels for them.
     pub fn of(statements: &'a [Statement], variables: &'a [Variable], channels: &'a [Channel]) -> Result<Self, Diagnostic> {
         let mut steps = Self {
             statements,
@@ -74,7 +74,7 @@ impl<'a> Steps<'a> {
         matches!(self.channels[channel].kind, ChannelKind::Synchronous)
     }
 
-    /// Adds a rendezvous for a receiver, unless it shares an existing one.
+    /// Adds a rendezvous channel for a receiver, unless it can share an existing one.
     fn meet(&mut self, id: usize, channel: usize, end: usize, signal: &'a str) {
         let Action::Receive { targets, .. } = &self.statements[id].action else { return };
         let Channel { name, types, .. } = &self.channels[channel];
@@ -96,8 +96,8 @@ impl<'a> Steps<'a> {
         });
     }
 
-    /// Whether a receiver needs its own rendezvous: a number that is stored as a truth value must be compared with 0, and a guard
-    /// sees the values received.
+    /// Whether a receiver needs its own rendezvous channel. It does if it stores a number as a truth value, because the number
+    /// must be compared with 0, or if it has a guard, because the guard sees the received values.
     fn is_special(&self, receiver: usize, types: &[Type]) -> bool {
         let Action::Receive { targets, guard, .. } = &self.statements[receiver].action else { return false };
         guard.is_some() || targets.iter().zip(types).any(|(target, ty)| self.becomes_truth(target, *ty))
@@ -154,7 +154,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Assignments that put a message into a buffer.
+    /// Returns the assignments that append a message to a buffer.
     fn put(
         &self,
         id: usize,
@@ -171,7 +171,7 @@ impl<'a> Steps<'a> {
         buffer.append(values.chain([Expression::Constant(which as i32)]), at)
     }
 
-    /// Adds a sender's transition for all plain receivers, and one for each special receiver.
+    /// Adds a sender's transition for all plain receivers together, and one for each special receiver.
     fn add_senders(
         &mut self,
         id: usize,
@@ -190,7 +190,7 @@ impl<'a> Steps<'a> {
             if self.statements[receiver].process == self.statements[id].process {
                 continue;
             }
-            // A value that does not fit is wrapped, and counted, where it is sent and stored.
+            // A value that does not fit is wrapped, and counted, where it is sent and stored. Conditions do not count.
             let values = values.iter().zip(types).map(|(value, ty)| converted(value.clone(), *ty, at)).collect();
             let conditions = before.iter().cloned().chain([self.meeting(id, receiver, receiver)?]).collect();
             self.push(id, conditions, ir::Action::Send { channel, values }, Vec::new())?;
@@ -198,7 +198,8 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// The condition that one of two partners, `present`, is in its source location and the receiver's guard holds.
+    /// Returns the condition that `present`, which is the sender or the receiver, is in its source location and the receiver's
+    /// guard holds.
     fn meeting(&mut self, sender: usize, receiver: usize, present: usize) -> Result<Expression, Diagnostic> {
         let Statement { process, from, span, .. } = self.statements[present];
         let is_there = Expression::At { process, location: from };
@@ -215,7 +216,7 @@ impl<'a> Steps<'a> {
         Ok(Expression::binary(Binary::And, is_there, guard, span))
     }
 
-    /// The condition under which a statement can be executed, apart from priorities; `None`: always.
+    /// Returns the condition under which a statement can be executed, apart from priorities; `None` if it always can.
     fn enabled(&mut self, id: usize) -> Result<Option<Expression>, Diagnostic> {
         let statement = &self.statements[id];
         let at = statement.span;
@@ -268,7 +269,7 @@ impl<'a> Steps<'a> {
         connection.map(|(channel, end)| (channel, end, &self.channels[channel].kind))
     }
 
-    /// The condition that no transition of a higher priority is enabled; `None` if that always holds.
+    /// Returns the condition that no transition with a higher priority is enabled; `None` if that always holds.
     fn nothing_higher(&mut self, id: usize) -> Result<Option<Expression>, Diagnostic> {
         let Statement { process, from, rank, span, .. } = self.statements[id];
         if rank.is_none() {
@@ -286,7 +287,7 @@ impl<'a> Steps<'a> {
     }
 
     fn spend(&mut self, condition: &Expression, statement: usize) -> Result<(), Diagnostic> {
-        self.parts += parts(condition);
+        self.parts += condition.size();
         if self.parts <= MAX_PARTS {
             return Ok(());
         }
@@ -309,7 +310,7 @@ impl<'a> Steps<'a> {
             Some(Expression::Constant(_)) => None,
             guard => guard,
         };
-        if guard.as_ref().is_some_and(|guard| depth(guard) > MAX_DEPTH) {
+        if guard.as_ref().is_some_and(|guard| guard.depth() > MAX_DEPTH) {
             let label = format!("with its priority or the received values inserted it is nested deeper than {MAX_DEPTH}");
             return Err(Diagnostic::new(span, "the guard is too large", label));
         }

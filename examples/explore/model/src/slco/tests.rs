@@ -1,4 +1,4 @@
-//! Tests the meaning of texts, and the errors of texts that have none.
+//! Tests the meaning of texts, and the errors for invalid texts.
 //!
 //! Keeps this promise of `examples/explore/docs/slco.md`:
 //!
@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Slco, String> {
     Slco::read(Source { name: "test".into(), text: text.into() }).map_err(|error| error.to_string())
 }
 
-/// A model of one object with one machine in states A, B and C.
+/// The text of a model with one object that has one machine with the states A, B and C.
 fn machine(variables: &str, transitions: &str) -> String {
     format!(
         "model m {{ actions tick classes K {{ variables {variables}\nstate machines M {{ initial A states B C transitions\n{transitions} }} }} objects o : K() }}"
@@ -28,7 +28,7 @@ fn value(slco: &Slco, condition: &str, state: &[u32]) -> i32 {
     Interpreter::new(&slco.model).value(&expression, state).unwrap()
 }
 
-/// All reachable states, in search order, with the number of steps and of deadlocks.
+/// Returns all reachable states in search order, the number of steps, and the number of deadlocks.
 fn explored(slco: &Slco) -> (Vec<Vec<u32>>, usize, usize) {
     let interpreter = Interpreter::new(&slco.model);
     let mut states = vec![slco.model.initial_state()];
@@ -55,7 +55,7 @@ fn counts(text: &str) -> (usize, usize, usize) {
     (states.len(), steps, deadlocks)
 }
 
-/// The value of an expression after it was stored in an Integer.
+/// Stores the value of an expression in an Integer and returns it.
 fn stored(variables: &str, expression: &str) -> i32 {
     let slco = read(&machine(&format!("{variables} Integer result"), &format!("A -> B {{ result := {expression} }}")));
     let slco = slco.unwrap_or_else(|error| panic!("{error}"));
@@ -106,7 +106,7 @@ fn types_have_their_ranges_and_defaults() {
     assert_eq!(overflows, 1);
 }
 
-/// A number that is received as a truth value is a value of the channel first: if it does not fit the channel's type, that is
+/// A number that is received as a truth value is first a value of the channel. If it does not fit the channel's type, that is
 /// counted once.
 #[test]
 fn numbers_received_as_truth_values_are_counted() {
@@ -142,9 +142,9 @@ fn each_statement_is_a_step_and_a_composite_is_one() {
     assert_eq!(counts(&machine("Integer x", "A -> B { x := 1; x := 2; x = 2 }")), (4, 3, 1));
     assert_eq!(counts(&machine("Integer x", "A -> B { [x = 0; x := 1; x := 2] }")), (2, 1, 1));
     assert_eq!(counts(&machine("Integer x", "A -> B from B to C { } C -> A { do tick; after 5 ms; tick }")), (5, 5, 0));
-    // A statement that can never be executed stops the machine in the middle of a block.
+    // A statement that can never be executed stops the machine inside a block.
     assert_eq!(counts(&machine("Integer x", "A -> B { x := 1; x = 0; x := 2 }")), (2, 1, 1));
-    // The machine counts as being in the target state while statements are still to do.
+    // The machine counts as being in the target state while statements remain.
     let slco = read(&machine("Integer x", "A -> B { x := 1; x := 2 }")).unwrap();
     let states = explored(&slco).0;
     let at = |state: &[u32]| ["M.A", "o.M.B", "M.C", "o.x"].map(|condition| value(&slco, condition, state));
@@ -155,11 +155,11 @@ fn each_statement_is_a_step_and_a_composite_is_one() {
 fn priorities_are_from_1_on_and_none_is_the_lowest() {
     assert_eq!(counts(&machine("Integer x", "A -> A { } 2: A -> B { } 1: A -> C { x = 1 }")), (2, 1, 1));
     assert_eq!(counts(&machine("Integer x", "0: A -> A { [x < 9; x := x + 1] } A -> B { x > 4 }")), (15, 14, 5));
-    // The remaining statements of a block have no priority, because nothing competes with them.
+    // The remaining statements of a block have no priority, because no other transition competes with them.
     assert_eq!(counts(&machine("Integer x", "1: A -> B { x = 0; x := 1; x := 2 } 2: A -> C")), (4, 3, 1));
 }
 
-/// Two classes, connected by a channel.
+/// The text of a model with two classes whose objects are connected by a channel.
 fn pair(channel: &str, first: &str, second: &str) -> String {
     format!(
         "model m {{ classes
@@ -211,12 +211,12 @@ fn guards_see_what_is_received() {
             let received = explored(&slco).0.iter().any(|state| value(&slco, "q.R.B and q.a[1] = 9", state) == 1);
             assert_eq!(received, holds, "{channel} {guard}");
         }
-        // A received value has the channel's type first: 263 is 7 in a byte, and true.
+        // A received value is first wrapped to the channel's type: 263 becomes 7 in a byte, which is true.
         let text = pair(channel, "A -> B { send m(263, 256) to X }", "A -> B { receive m(w, v | w and v = 0) from Y }");
         let slco = read(&text).unwrap();
         assert!(explored(&slco).0.iter().any(|state| value(&slco, "q.R.B and q.w", state) == 1), "{channel}");
     }
-    // A value that does not fit is counted where it is sent or stored, even if a guard sees it.
+    // A value that does not fit is counted where it is sent or stored. A guard that sees the value does not count it again.
     for channel in ["Byte", "Integer"] {
         for guard in ["", " | v > 5"] {
             let channel = format!("({channel}) sync between p.X and q.Y");
@@ -239,7 +239,7 @@ fn either_end_of_a_synchronous_channel_sends() {
         "A -> A { receive req(v | v <> 3) from Y; send ans(v * 2) to Y }",
     );
     assert_eq!(counts(&text), (4, 3, 1));
-    // Only complete pairs of sender and receiver are enabled, so only these have a priority.
+    // A sender or receiver is enabled only together with a partner, so only complete pairs matter for priorities.
     let first = "1: A -> B { send a(1) to X } 2: A -> C { }";
     let with = |second: &str| counts(&pair("(Byte) sync between p.X and q.Y", first, second));
     assert_eq!(with("A -> A { receive b(v) from Y }"), (2, 1, 1));
@@ -355,12 +355,12 @@ fn sizes_have_limits() {
     for power in [" / x", " ** x"] {
         read(&chain(sized(100_000, 30_000, 30_000), power)).unwrap_err();
     }
-    // One condition for each pair of priorities.
+    // There is one condition for each pair of priorities.
     let many =
         |count: usize| machine("Integer x", &(1..count).map(|at| format!("{at}: A -> B {{ x = {at} }}\n")).collect::<String>());
     read(&many(500)).unwrap();
     assert!(read(&many(4500)).unwrap_err().contains("parts together"));
-    // A guard on elements of an array into which many values are received.
+    // A guard uses elements of an array that receives many values.
     let channel = format!("({}) async lossless from p.X to q.Y", ["Byte"; 40].join(", "));
     let values = vec!["1"; 40].join(", ");
     let targets = vec!["a[v]"; 40].join(", ");
@@ -432,7 +432,7 @@ proptest! {
         let _ = read(&words.join(" "));
     }
 
-    /// Every text that is read can also be explored.
+    /// Every model that can be read can also be explored.
     #[test]
     fn no_change_of_a_model_panics(
         model in 0usize..4,

@@ -22,17 +22,19 @@ pub struct Scope<'m> {
 /// Whether evaluating the expression may cause a fault.
 pub fn can_fault(model: &Model, expression: &Expression) -> bool {
     match expression {
-        Expression::Constant(_) | Expression::Variable(_) | Expression::At { .. } | Expression::Enabled(_) => false,
-        Expression::Element { array, index, .. } => {
-            can_fault(model, index) || !range(model, index).is_below(model.variables[*array].initial.len())
+        Expression::Element { array, index, .. } if !range(model, index).is_below(model.variables[*array].initial.len()) => true,
+        Expression::Within { elements, index, .. } if !range(model, index).is_below(*elements) => true,
+        Expression::Binary { operator: Binary::Divide | Binary::Remainder, operands, .. }
+            if range(model, &operands[1]).contains(0) =>
+        {
+            true
         }
-        Expression::Unary { operand, .. } => can_fault(model, operand),
-        Expression::Binary { operator, operands, .. } => {
-            let divides = matches!(operator, Binary::Divide | Binary::Remainder) && range(model, &operands[1]).contains(0);
-            let inverts =
-                *operator == Binary::Power && range(model, &operands[0]).contains(0) && range(model, &operands[1]).low < 0;
-            divides || inverts || operands.iter().any(|operand| can_fault(model, operand))
+        Expression::Binary { operator: Binary::Power, operands, .. }
+            if range(model, &operands[0]).contains(0) && range(model, &operands[1]).low < 0 =>
+        {
+            true
         }
+        _ => expression.parts().iter().any(|part| can_fault(model, part)),
     }
 }
 
@@ -63,12 +65,22 @@ impl Scope<'_> {
                 Some(number) => format!("shared_{number}(from)"),
                 None => self.binary(*operator, &operands[0], &operands[1]),
             },
+            Expression::Conditional(parts) => {
+                let [condition, then, otherwise] = parts.each_ref().map(|part| self.text(part));
+                format!("({condition} ? {then} : {otherwise})")
+            }
+            Expression::Within { elements, index, .. } => self.within(*elements, index),
         }
     }
 
     /// An index, checked unless it is always within its array.
     pub fn index(self, array: usize, index: &Expression) -> String {
-        let (elements, text) = (self.model.variables[array].initial.len(), self.text(index));
+        self.within(self.model.variables[array].initial.len(), index)
+    }
+
+    /// An index below `elements`, checked unless it always is.
+    fn within(self, elements: usize, index: &Expression) -> String {
+        let text = self.text(index);
         if range(self.model, index).is_below(elements) {
             return text;
         }

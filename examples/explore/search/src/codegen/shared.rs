@@ -22,7 +22,7 @@ impl<'m> Shared<'m> {
         let mut times = HashMap::new();
         for guard in guards() {
             visit(guard, &mut |part, hash| {
-                if size(part) >= LARGE && !can_fault(model, part) {
+                if part.size() >= LARGE && !can_fault(model, part) {
                     *times.entry(hash).or_insert(0) += 1;
                 }
             });
@@ -51,15 +51,6 @@ impl<'m> Shared<'m> {
     }
 }
 
-fn size(expression: &Expression) -> usize {
-    match expression {
-        Expression::Binary { operands, .. } => 1 + operands.iter().map(size).sum::<usize>(),
-        Expression::Unary { operand, .. } => 1 + size(operand),
-        Expression::Element { index, .. } => 1 + size(index),
-        _ => 1,
-    }
-}
-
 fn hash(expression: &Expression) -> u64 {
     visit(expression, &mut |_, _| {})
 }
@@ -76,6 +67,8 @@ fn visit<'e>(expression: &'e Expression, f: &mut impl FnMut(&'e Expression, u64)
         Expression::Enabled(label) => label.hash(&mut hasher),
         Expression::Element { array, index, .. } => (array, visit(index, f)).hash(&mut hasher),
         Expression::Unary { operator, operand } => (*operator as u8, visit(operand, f)).hash(&mut hasher),
+        Expression::Conditional(parts) => parts.iter().for_each(|part| visit(part, f).hash(&mut hasher)),
+        Expression::Within { array, dimension, index, .. } => (array, dimension, visit(index, f)).hash(&mut hasher),
         Expression::Binary { operator, operands, .. } => {
             (*operator as u8, visit(&operands[0], f), visit(&operands[1], f)).hash(&mut hasher);
             let hash = hasher.finish();

@@ -446,7 +446,7 @@ fn nvrtc_takes_the_kernels() {
         let kept = Kept { deadlocks: true, goals: !checks.conditions.is_empty() };
         let stubborn = Stubborn::of(&model, &checks, kept).ok();
         let reduced = stubborn.as_ref().map(|stubborn| gpu::Sources { stubborn: Some(stubborn), ..timed }.search());
-        let sources = [timed.search(), timed.walk(), gpu::Sources::new(&model, &checks).rank()].into_iter().chain(reduced);
+        let sources = [timed.search(), timed.walk(false), gpu::Sources::new(&model, &checks).rank()].into_iter().chain(reduced);
         for (at, source) in sources.enumerate() {
             // Trees begin with three words.
             let table = match (number + at) % 3 {

@@ -16,7 +16,7 @@ use crate::parents::Parents;
 use crate::successors::Successors;
 use anyhow::{Result, bail, ensure};
 use level::Level;
-use round::{Findings, PIECE, Worker, found_by};
+use round::{Findings, Needs, PIECE, Worker, found_by};
 use waiting::Waiting;
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
@@ -80,7 +80,9 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         };
         let (mut workers, mut rejected) = (self.workers(), Level::default());
         if let Some(parents) = &mut parents {
+            parents.begin_level();
             parents.add(waiting.level.references.iter().map(|initial| (*initial, initial.slot())));
+            parents.begin_level();
         }
         // Whether no offered state was lost.
         let mut is_whole = true;
@@ -101,10 +103,12 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 counts.widest_level = counts.widest_level.max(counts.waiting);
             }
             while waiting.left() > 0 {
-                if let Some(checkpoints) = checkpoints.filter(|checkpoints| checkpoints.is_due(&counts)) {
+                // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
+                let ends = self.limits.end_by(found.as_ref());
+                if let Some(checkpoints) = checkpoints.filter(|checkpoints| ends.is_none() && checkpoints.is_due(&counts)) {
                     self.keep(checkpoints, counts, found.as_ref(), &waiting, &[]);
                 }
-                let search = Standing { states: Some(counts.states), ..Standing::default() };
+                let search = Standing { states: Some(counts.states).filter(|_| ends.is_none()), ..Standing::default() };
                 if let Some(end) = self.limits.end_of(&search) {
                     break 'levels end;
                 }
@@ -123,34 +127,31 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                     || (drop_parents(&mut parents)
                         && self.grow_for(&mut waiting, Lists { kept: kept_bytes, ..all }, wants_references)?);
                 if !fits {
-                    break 'levels End::Memory;
+                    break 'levels ends.unwrap_or(End::Memory);
                 }
                 let round = waiting.round(self.table, self.round(&counts, all))?;
-                let references = wants_references || waiting.are_marked();
-                let done = self.expand(&waiting.level, round.clone(), &mut workers, references, parents.is_some())?;
+                let level = counts.levels - 1;
+                let needs = Needs {
+                    level,
+                    only_faults: found.as_ref().is_some_and(|found| found.level < level),
+                    references: wants_references || waiting.are_marked(),
+                    parents: parents.is_some(),
+                };
+                let done = self.expand(&waiting.level, round.clone(), &mut workers, needs)?;
                 waiting.expanded(done);
                 let mut lists_fit = true;
-                let mut violations = Vec::new();
-                for Findings { new, rejected: full, transitions, deadlocks, overflows, violations: some } in
-                    found_by(&mut workers)
-                {
+                for Findings { new, rejected: full, transitions, deadlocks, overflows, found: other } in found_by(&mut workers) {
                     counts.states += (new.words.len() / self.source.width()) as u64;
                     counts.transitions += *transitions;
                     counts.deadlocks += *deadlocks;
                     counts.overflows += *overflows;
-                    violations.append(some);
+                    if let Some(other) = other.take().filter(|other| other.replaces(found.as_ref())) {
+                        found = Some(other);
+                    }
                     if let Some(parents) = &mut parents {
                         new.note(0, parents);
                     }
                     lists_fit = lists_fit && rejected.take(&[full]);
-                }
-                // Sort the violations by the order of the states, so that the thread that found them does not matter.
-                violations.sort_by_key(|(piece, ..)| *piece);
-                for (_, state, violation) in violations {
-                    let other = Found { violation, state, level: counts.levels - 1 };
-                    if other.replaces(found.as_ref()) {
-                        found = Some(other);
-                    }
                 }
                 let new: Vec<&Level> = found_by(&mut workers).map(|found| &found.new).collect();
                 lists_fit = lists_fit && waiting.take(&new);
@@ -164,7 +165,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if let Some(end) = self.limits.end_of(&search) {
                     break 'levels self.limits.end_by(found.as_ref()).unwrap_or(end);
                 }
-                // States that found the table full are put even if a violation ends the search, so that they count.
+                // States that found the table full are put.
                 while !rejected.words.is_empty() {
                     let all = lists(&waiting, &workers, kept_bytes + bytes_of(&parents));
                     let fits = self.grow(&mut waiting, all, wants_references)? == Growth::Done
@@ -185,11 +186,14 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                         break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
                     }
                 }
-                if let Some(end) = self.limits.end_by(found.as_ref()) {
-                    break 'levels end;
-                }
+            }
+            if let Some(end) = self.limits.end_by(found.as_ref()) {
+                break end;
             }
             waiting.next_level();
+            if let Some(parents) = &mut parents {
+                parents.begin_level();
+            }
         };
         let exploration = Exploration { counts, end, found, list_bytes };
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {

@@ -3,7 +3,7 @@
 
 use super::HostEngine;
 use super::level::Level;
-use crate::checks::Violation;
+use crate::exploration::Found;
 use crate::successors::{Expansion, Scratch, Successors, differences};
 use anyhow::Result;
 use rayon::prelude::*;
@@ -45,8 +45,21 @@ pub struct Findings {
     pub transitions: u64,
     pub deadlocks: u64,
     pub overflows: u64,
-    /// First violation of each piece that has one: number of the piece's first state, the state, and the violation.
-    pub violations: Vec<(usize, Vec<u32>, Violation)>,
+    /// The violation to report.
+    pub found: Option<Found>,
+}
+
+/// Results that a search needs of the states of a round.
+#[derive(Clone, Copy)]
+pub struct Needs {
+    /// Level of the states.
+    pub level: u64,
+    /// Violations other than faults do not matter any more.
+    pub only_faults: bool,
+    /// References of the new states.
+    pub references: bool,
+    /// Rows of the parents of the new states.
+    pub parents: bool,
 }
 
 impl Worker {
@@ -61,8 +74,7 @@ impl Findings {
     pub fn clear(&mut self) {
         self.new.clear();
         self.rejected.clear();
-        self.violations.clear();
-        (self.transitions, self.deadlocks, self.overflows) = (0, 0, 0);
+        (self.transitions, self.deadlocks, self.overflows, self.found) = (0, 0, 0, None);
     }
 }
 
@@ -79,14 +91,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
 
     /// Expands some states of a level: all, unless the search is stopped. Adds to the findings of the workers. Returns the first
     /// state that was not expanded; all states before it were.
-    pub(super) fn expand(
-        &self,
-        level: &Level,
-        states: Range<usize>,
-        workers: &mut [Worker],
-        wants_references: bool,
-        keeps_parents: bool,
-    ) -> Result<usize> {
+    pub(super) fn expand(&self, level: &Level, states: Range<usize>, workers: &mut [Worker], needs: Needs) -> Result<usize> {
         let (next, threads, is_gpu) = (AtomicUsize::new(states.start), workers.len(), self.table.device().is_gpu());
         // Returns the end of the piece that begins at `start`, or `None` behind the last state.
         let end_of = |start: usize| {
@@ -100,7 +105,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 // Relaxed: only the uniqueness of the pieces matters; what is found in them is read after the threads are joined.
                 let Ok(start) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end_of) else { break };
                 let end = end_of(start).expect("it was taken");
-                self.piece(level, start..end, worker, wants_references, keeps_parents)?;
+                self.piece(level, start..end, worker, needs)?;
             }
             Ok(())
         };
@@ -112,25 +117,18 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         Ok(next.into_inner())
     }
 
-    fn piece(
-        &self,
-        level: &Level,
-        piece: Range<usize>,
-        worker: &mut Worker,
-        wants_references: bool,
-        keeps_parents: bool,
-    ) -> Result<()> {
+    fn piece(&self, level: &Level, piece: Range<usize>, worker: &mut Worker, needs: Needs) -> Result<()> {
         let width = self.source.width();
         let states = &level.words[piece.start * width..piece.end * width];
         let Worker { scratch, expansion, parents, changed, results, found } = worker;
         expansion.clear();
-        self.source.expand(states, scratch, expansion);
+        let of_piece = self.source.expand_all(states, needs.level, needs.only_faults, scratch, expansion);
         self.record(&expansion.successors);
         found.transitions += expansion.parents.len() as u64;
         found.deadlocks += expansion.deadlocks;
         found.overflows += expansion.overflows;
-        if let Some((at, violation)) = expansion.violation.take() {
-            found.violations.push((piece.start, states[at * width..][..width].to_vec(), violation));
+        if let Some(of_piece) = of_piece.filter(|of_piece| of_piece.replaces(found.found.as_ref())) {
+            found.found = Some(of_piece);
         }
         let is_tree = self.table.spec().is_tree();
         let references = level.references.get(piece.clone()).unwrap_or_default();
@@ -149,8 +147,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             let masks = width.div_ceil(32);
             let changes = is_tree.then(|| (&parents[batch.clone()], &changed[batch.start * masks..batch.end * masks]));
             let successors = &expansion.successors[batch.start * width..batch.end * width];
-            let found_from = |at: usize| keeps_parents.then(|| references[expansion.parents[batch.start + at] as usize].slot());
-            let full = self.put_with(successors, changes, found_from, wants_references, results, &mut found.new)?;
+            let found_from = |at: usize| needs.parents.then(|| references[expansion.parents[batch.start + at] as usize].slot());
+            let full = self.put_with(successors, changes, found_from, needs.references, results, &mut found.new)?;
             found.rejected.words.extend(full.words);
             found.rejected.parents.extend(full.parents);
         }

@@ -3,15 +3,19 @@
 //! Keeps these promises of `examples/explore/docs/searching.md`:
 //!
 //! - If only nodes are full, only nodes grow.
+//! - Neither threads nor tables decide which state is reported, and on which path (also `ranks/tests.rs`, and for engines and
+//!   GPUs `tests/explore/findings.rs`).
 //! - A search whose lists do not fit the memory marks its waiting states, finds the same states, and can be saved (also
 //!   `waiting.rs`).
 
 use super::*;
 use crate::checks::{Checks, Role, Violation};
+use crate::exploration::Explorer;
 use crate::interpreter::{Interpreter, Scratch};
 use crate::ir::{Layout, Range, Source};
 use crate::stopping::Stop;
-use crate::successors::Interpreted;
+use crate::successors::{Expansion, Interpreted, Successors};
+use crate::threads::Threads;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -59,6 +63,58 @@ fn reference(dve: &Dve, most: usize) -> Option<Counts> {
         level = next;
     }
     Some(Counts { states: seen.len() as u64, ..counts })
+}
+
+/// The first violation and its path by their definition, without an engine: the least state of the lowest level with a fault or,
+/// if no search comes to a fault, with any violation; and from there back the least predecessor in each level. `None` if there
+/// is no violation, or above `most` states.
+pub fn least_path(source: &Interpreted, keep_going: bool, most: usize) -> Option<(Found, Vec<Vec<u32>>)> {
+    let (width, initial) = (source.width(), source.interpreter.model().initial_state());
+    let look_at = |state: &[u32]| {
+        let mut expansion = Expansion::default();
+        source.expand(state, &mut Default::default(), &mut expansion);
+        let successors: Vec<Vec<u32>> = expansion.successors.chunks_exact(width).map(<[u32]>::to_vec).collect();
+        (expansion.violation.map(|(_, violation)| violation), successors)
+    };
+    let (mut seen, mut levels) = (HashSet::from([initial.clone()]), vec![vec![initial]]);
+    let mut first: Option<Found> = None;
+    loop {
+        let (level, number) = (levels.last()?, levels.len() as u64 - 1);
+        let mut next = Vec::new();
+        let (mut faults, mut others) = (Vec::new(), Vec::new());
+        for state in level {
+            let (violation, successors) = look_at(state);
+            match violation {
+                Some(fault @ Violation::Fault(_)) => faults.push((state, fault)),
+                Some(other) => others.push((state, other)),
+                None => {}
+            }
+            next.extend(successors.into_iter().filter(|state| seen.insert(state.clone())));
+        }
+        let least = |found: Vec<(&Vec<u32>, Violation)>| {
+            let least = found.into_iter().min_by_key(|(state, _)| *state);
+            least.map(|(state, violation)| Found { violation, state: state.clone(), level: number })
+        };
+        let fault = least(faults);
+        first = first.or_else(|| least(others));
+        let is_over = fault.is_some() || next.is_empty() || (first.is_some() && !keep_going);
+        first = fault.or(first);
+        if seen.len() > most {
+            return None;
+        }
+        if is_over {
+            break;
+        }
+        levels.push(next);
+    }
+    let found = first?;
+    let mut path = vec![found.state.clone()];
+    for level in levels[..found.level as usize].iter().rev() {
+        let leads = |state: &&Vec<u32>| look_at(state).1.contains(path.last().unwrap());
+        path.push(level.iter().filter(leads).min().expect("it was found from one").clone());
+    }
+    path.reverse();
+    Some((found, path))
 }
 
 /// The model with fields that hold all values of the variables' types.
@@ -179,12 +235,14 @@ fn path_by_parents(dve: &Dve, checks: &Checks, limits: Limits, slots: u64) -> (E
     let (mut parents, initial) = (Parents::default(), dve.model.initial_state());
     let exploration = engine.search(Begin::Initial(&initial), None, None, Some(&mut parents)).unwrap();
     let found = exploration.found.clone().expect("something is found");
-    let path = parents.path(&table, &found).unwrap().expect("there is memory for parents");
+    let path = parents.path(&table, &source, &found, NO_LIMITS).unwrap().expect("there is memory for parents");
+    // A search without parents has the same path.
+    assert_eq!(path, crate::path::walk_back(&table, &source, &initial, &found, NO_LIMITS).unwrap());
     assert!(parents.bytes() >= 4 * exploration.counts.states, "{} bytes", parents.bytes());
     // The path consists of steps from the initial state to the violation.
     assert_eq!((&path[0], path.last()), (&initial, Some(&found.state)));
     for pair in path.windows(2) {
-        let mut expansion = crate::successors::Expansion::default();
+        let mut expansion = Expansion::default();
         source.expand(&pair[0], &mut Default::default(), &mut expansion);
         assert!(expansion.successors.chunks_exact(words).any(|successor| successor == pair[1]), "{pair:?}");
     }
@@ -203,6 +261,9 @@ fn parents_lead_back_by_a_shortest_path() {
             for keep_going in [false, true] {
                 let (exploration, path) = path_by_parents(&dve, &checks, Limits { keep_going, ..NO_LIMITS }, slots);
                 assert_eq!(path.len(), steps + 1, "{goal}, {slots} slots");
+                let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+                let (found, expected) = least_path(&source, keep_going, usize::MAX).unwrap();
+                assert_eq!((exploration.found.unwrap().state, path), (found.state, expected), "{goal}, {slots} slots");
                 assert_eq!(exploration.end, if keep_going { End::Complete } else { End::Violation });
             }
         }
@@ -386,10 +447,75 @@ fn many_random_models_are_explored_to_their_end() {
     let ended: Vec<u64> = (0..200).filter_map(|_| reference(&dve(), 20_000)).map(|counts| counts.states).collect();
     let of_use = ended.iter().filter(|states| **states >= 10).count();
     assert!(of_use >= 50, "{of_use} of 200 have 10 states or more: the others are of little use for the test below");
+    let checks = Checks { deadlocks: true, ..Checks::default() };
+    let mut level = || {
+        let dve = dve();
+        Some(least_path(&Interpreted::new(Interpreter::new(&dve.model), &checks), false, 20_000)?.0.level)
+    };
+    let of_use = (0..200).filter_map(|_| level()).filter(|level| *level >= 3).count();
+    assert!(of_use >= 30, "{of_use} of 200 have a violation after 3 steps or more");
+}
+
+/// Explores in a small table, and finds the path.
+fn found_in<S: Storage>(source: &Interpreted, keep_going: bool) -> Option<(Found, Vec<Vec<u32>>)> {
+    let (words, initial) = (source.width(), source.interpreter.model().initial_state());
+    let table = VectorTable::<S>::builder(words).capacity(64).build(&Device::cpu_with_threads(2)).unwrap();
+    let mut threads = Threads::new(&table, source, initial);
+    threads.parents = table.spec().is_indexed().then(Parents::default);
+    let found = threads.explore(Limits { keep_going, ..NO_LIMITS }, &|_| true).unwrap().found?;
+    let path = threads.path(&found, NO_LIMITS).unwrap();
+    Some((found, path))
+}
+
+/// The violation and the path, in a form that can be compared.
+pub fn comparable(found: Option<(Found, Vec<Vec<u32>>)>) -> Option<(Violation, u64, Vec<Vec<u32>>)> {
+    found.map(|(found, path)| (found.violation, found.level, path))
+}
+
+/// Levels of a hundred states, which threads share, with many violations in one of them.
+#[test]
+fn the_path_does_not_depend_on_threads_or_tables() {
+    let (dve, wrong) = (
+        counters(5),
+        read(
+            "byte a, b, c, d[18]; process P { state s; init s; trans s -> s { guard a < 11; effect a = a + 1; },
+            s -> s { guard b < 11; effect b = b + 1; }, s -> s { guard c < 11; effect c = c + 1, d[a + b + c] = 0; }; }
+         system async;",
+        ),
+    );
+    let sums = with_goal(&dve, "P_0.x + P_1.x + P_2.x + P_3.x == 10", Checks { deadlocks: true, ..Checks::default() });
+    for (dve, checks) in [(&dve, &sums), (&wrong, &Checks::default())] {
+        let source = Interpreted::new(Interpreter::new(&dve.model), checks);
+        for keep_going in [false, true] {
+            let expected = comparable(least_path(&source, keep_going, usize::MAX));
+            assert!(expected.as_ref().is_some_and(|(_, level, path)| *level >= 10 && path.len() as u64 == level + 1));
+            for threads in [1, 2, 4] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    assert_eq!(comparable(found_in::<Bucket>(&source, keep_going)), expected, "{threads} threads");
+                    assert_eq!(comparable(found_in::<Tree>(&source, keep_going)), expected, "{threads} threads");
+                    assert_eq!(comparable(found_in::<CompactTree>(&source, keep_going)), expected, "{threads} threads");
+                    assert_eq!(comparable(found_in::<Indexed>(&source, keep_going)), expected, "{threads} threads");
+                });
+            }
+        }
+    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: sized(128, 48, 48), ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_models_have_the_same_path_in_every_table(text in random::model(), keep_going in any::<bool>()) {
+        let dve = read(&text);
+        let checks = Checks { deadlocks: true, ..Checks::default() };
+        let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+        let expected = comparable(least_path(&source, keep_going, 20_000));
+        prop_assume!(expected.is_some());
+        prop_assert_eq!(comparable(found_in::<Bucket>(&source, keep_going)), expected.clone());
+        prop_assert_eq!(comparable(found_in::<Tree>(&source, keep_going)), expected.clone());
+        prop_assert_eq!(comparable(found_in::<Indexed>(&source, keep_going)), expected);
+    }
 
     #[test]
     fn random_models_have_the_same_states_in_every_table(text in random::model()) {

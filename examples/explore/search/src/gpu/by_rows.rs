@@ -1,13 +1,12 @@
 //! Searches on a GPU whose states are the rows of an indexed table.
 //!
 //! Rows are in discovery order. So a level is a range of rows, and no list of references is kept beside the table. Beside each
-//! row the kernel writes the row of its state's parent (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. So a path
-//! needs no second exploration.
+//! row the kernel writes the row of its state's parent (explore.cu): 4 bytes, or 5 in a table that may have 2^32 rows. The
+//! parents tell where each level begins, so a path needs no second exploration.
 
 use super::kernel::allocate;
 use super::unlisted::Unlisted;
 use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
-use crate::exploration::Found;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
@@ -166,24 +165,18 @@ impl<S: Storage> GpuEngine<'_, S> {
         if_it_fits(self.table.get_many(&references))
     }
 
-    /// The states of a path to `found`, by the parents of its states.
-    pub(super) fn walk_to_parents(&self, parents: &Parents, found: &Found) -> Result<Vec<Vec<u32>>> {
-        let last = self.table.locate_many(&found.state)?[0].context("the state that was found is not stored")?;
-        let mut rows = self.stream.clone_htod(&vec![NONE; found.level as usize + 1])?;
-        self.stream.memcpy_htod(&[last.slot()], &mut rows.slice_mut(found.level as usize..))?;
-        let walk = self.kernel.module.load_function("walk_to_parents")?;
-        let states = parents.states();
-        let mut launch = self.stream.launch_builder(&walk);
-        launch.arg(&states).arg(&found.level).arg(&mut rows);
+    /// The starts of the levels 0 to `levels`, which is at least 1.
+    pub(super) fn starts_by_rows(&self, parents: &Parents, levels: u64) -> Result<CudaSlice<u64>> {
+        let mut starts = self.stream.alloc_zeros::<u64>(levels as usize + 1)?;
+        let find = self.kernel.module.load_function("find_starts")?;
+        let (states, rows) = (parents.states(), parents.rows()?);
+        let mut launch = self.stream.launch_builder(&find);
+        launch.arg(&states).arg(&levels).arg(&rows).arg(&mut starts);
         // SAFETY:
-        // - the arguments are those of `walk_to_parents` in its order, each of the layout that it has in explore.cu;
-        // - `rows` has `level + 1` elements, and its last one is a row that is stored;
-        // - a state's parent is a stored row, so it has a parent, too.
+        // - the arguments are those of `find_starts` in its order, each of the layout that it has in explore.cu;
+        // - the rows have been assigned, so they have parents, which stay where they are;
+        // - `starts` has `levels + 1` elements.
         unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
-        let rows = self.stream.clone_dtoh(&rows)?;
-        let references: Option<Vec<_>> = rows.iter().map(|row| self.table.reference(*row)).collect();
-        let references = references.context("a state has no stored parent: please report this as a bug")?;
-        let words = self.table.get_many(&references)?;
-        Ok(words.chunks_exact(self.table.width()).map(<[u32]>::to_vec).collect())
+        Ok(starts)
     }
 }

@@ -112,6 +112,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             overflows,
             before: [transitions, deadlocks, overflows],
             found: NONE,
+            // Violations of the level that is resumed may be of lesser states.
+            found_level: resumed.found.as_ref().map(|found| found.level).filter(|level| level + 1 < levels).unwrap_or(NONE),
             faulty: NONE,
             ..SearchState::default()
         };

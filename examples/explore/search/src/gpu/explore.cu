@@ -98,9 +98,9 @@ struct SearchState {
     u64 transitions;      // with multiplicity
     u64 deadlocks;
     u64 overflows;
-    u64 found;            // a state that violates a check, or no_reference
-    u64 found_level;      // its level
-    u64 faulty;           // a state with a fault, or no_reference
+    u64 found;            // the least state of its level that violates a check, or no_reference
+    u64 found_level;      // its level, once that is finished; no_reference before
+    u64 faulty;           // the least state of the level with a fault, or no_reference
     u64 going;            // 0: the kernel ends
     u64 before[3];        // transitions, deadlocks and overflows when the level began
     u64 room;             // for a rank: capacity of `offers`, in rows
@@ -246,6 +246,29 @@ EXPLORE_FN RegisterState fetch(const warpset::TreeTable<Roots, width>& table, u6
     table.read_root(reference, root);
     read_halves<width>(table.nodes, root, state.words);
     return state;
+}
+
+// Sets `*least` to `reference` if that is no_reference, or if `state`, which has this reference, is less than the state there:
+// word by word, so that threads, blocks and tables do not matter.
+template <class State>
+EXPLORE_FN void keep_least(const Table& table, u64* least, u64 reference, const State& state)
+{
+    // Relaxed: an earlier level or launch has stored the states, and the last value is read when the level or the kernel has
+    // ended.
+    u64 before = load_relaxed(least);
+    while (true) {
+        bool is_less = before == no_reference, is_known = is_less;
+        if (!is_known)
+            table.read_words(before, 0, 1, [&](u32 word, u32 value) {
+                const u32 own = state.words[word];
+                if (!is_known) is_less = own < value;
+                is_known |= own != value;
+            });
+        if (!is_less) return;
+        const u64 found = warpset::platform::compare_and_swap_relaxed(least, before, reference);
+        if (found == before) return;
+        before = found;
+    }
 }
 
 // A successor as the cache takes it: its words, and which of them have changed.
@@ -573,7 +596,7 @@ struct BlockState {
             cache.find_or_put_distinct(table, left, states.order, counts);
             return;
         }
-        // Relaxed: read by `is_stopped`, where it may be seen late, and by the host when the kernel has ended.
+        // Relaxed: read by `is_full`, where it may be seen late, and by the host when the kernel has ended.
         if (threadIdx.x == 0) warpset::platform::store_relaxed(&search->crowded, u64{1});
         cache.clear();
 #endif
@@ -587,7 +610,7 @@ struct BlockState {
         if (threadIdx.x == 0) {
             const u64 size = load_relaxed(&search->tile), end = load_relaxed(&search->last);
             // Relaxed: tiles only have to differ. The barrier before the level has ordered their contents.
-            const bool takes = !is_stopped() && (!EXPLORE_RANKS || reserve(size));
+            const bool takes = EXPLORE_RANKS ? reserve(size) : !is_full();
             const u64 begin = takes ? fetch_add_relaxed(&search->next, size) : end;
             tile[0] = begin;
             tile[1] = begin + size < end ? begin + size : end;
@@ -597,13 +620,8 @@ struct BlockState {
         last = tile[1];
     }
 
-    // Whether the level need not be finished.
-    EXPLORE_FN bool is_stopped() const
-    {
-        const bool is_full = !EXPLORE_RANKS && (load_relaxed(&counts->full) != 0 || load_relaxed(&search->crowded) != 0);
-        return is_full || load_relaxed(&search->faulty) != no_reference ||
-               (!limits.keep_going && load_relaxed(&search->found) != no_reference);
-    }
+    // Whether the level must be repeated, with more room.
+    EXPLORE_FN bool is_full() const { return load_relaxed(&counts->full) != 0 || load_relaxed(&search->crowded) != 0; }
 
     // Takes all steps of the states first .. last of the order. If the range is empty, puts the remaining contents of the cache.
     // All threads of the block must call it.
@@ -661,10 +679,9 @@ struct BlockState {
         watch.lap(&search->generating);
         const bool is_deadlock = has_state && joint.system_steps == 0 && notes.fault == 0;
         violates |= is_deadlock && limits.deadlocks;
-        // Relaxed: the first state is kept, and the host then asks the interpreter for its violation.
-        if (violates && warpset::platform::compare_and_swap_relaxed(&search->found, no_reference, reference) == no_reference)
-            search->found_level = load_relaxed(&search->levels) - 1;
-        if (notes.fault != 0) warpset::platform::compare_and_swap_relaxed(&search->faulty, no_reference, reference);
+        // The host asks the interpreter for the violation of the state that is kept. States of higher levels do not matter.
+        if (violates && load_relaxed(&search->found_level) == no_reference) keep_least(table, &search->found, reference, state);
+        if (notes.fault != 0) keep_least(table, &search->faulty, reference, state);
         // Nothing else of a state with a fault counts, as on the CPU; but successors that it gave before the fault stay.
         const u32 counts_all = notes.fault == 0;
         if constexpr (Selection::words == 0) overflows = notes.overflows;
@@ -698,7 +715,10 @@ struct BlockState {
     EXPLORE_FN void begin_level(u64 started) const
     {
         search->going = 0;
-        if (is_stopped()) return;
+        if (is_full()) return;
+        const bool has_found = load_relaxed(&search->found) != no_reference;
+        if (has_found && search->found_level == no_reference) search->found_level = search->levels - 1;
+        if (load_relaxed(&search->faulty) != no_reference || (has_found && !limits.keep_going)) return;
         const u64 first = load_relaxed(&search->last), last = States::end(table, counts);
         const u64 found = States::count(counts), size = found - search->listed;
         search->size = size;
@@ -726,15 +746,16 @@ struct BlockState {
 
 }  // namespace explore
 
-// Writes the words of the states at `references`, one after another. Any launch shape.
+// Writes the words of the states at `references`, one after another, but none for no_reference. Any launch shape.
 extern "C" __global__ void read_states(warpset::View view, const explore::u64* references, explore::u64 count, unsigned* words)
 {
     using namespace explore;
     const Table table = warpset::table(view);
     const u64 stride = u64{gridDim.x} * blockDim.x;
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
-        table.read_words(references[at] & warpset::slot_mask, 0, 1,
-                         [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+        if (references[at] != no_reference)
+            table.read_words(references[at] & warpset::slot_mask, 0, 1,
+                             [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
 #if EXPLORE_BY_ROWS
@@ -750,13 +771,27 @@ extern "C" __global__ void list_states(explore::States states, explore::u64 firs
         if (states.at(row) != no_reference) references[fetch_add_relaxed(count, 1)] = row;
 }
 
-// Goes from the state references[level] back to the initial state, from each state to its parent. Writes no_reference where a
-// parent is not known. One thread.
-extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 level, explore::u64* references)
+// Finds the starts of the levels 0 .. levels, as rows before `rows`: a level ends before the first row whose parent is not in the
+// level before it. A hole may belong to either of two levels. One thread.
+extern "C" __global__ void find_starts(explore::States states, explore::u64 levels, explore::u64 rows, explore::u64* starts)
 {
     using namespace explore;
-    for (u64 row = references[level]; level > 0; references[--level] = row)
-        if (row != no_reference) row = states.parent(row);
+    starts[0] = 0;
+    starts[1] = 1;
+    for (u64 level = 1; level < levels; ++level) {
+        const u64 start = starts[level];
+        u64 low = start, high = rows;
+        while (low < high) {
+            const u64 middle = low + (high - low) / 2;
+            u64 row = middle;
+            while (row < high && states.at(row) == no_reference) ++row;
+            if (row == high || states.parent(row) >= start)
+                high = middle;
+            else
+                low = row + 1;
+        }
+        starts[level + 1] = low;
+    }
 }
 
 #endif
@@ -809,12 +844,12 @@ extern "C" __global__ void count_steps(explore::u64* most)
 
 #if EXPLORE_WALKS_BACK
 
-// Finds a state of a level with the successor path[level + 1]. Its words become path[level], and its reference becomes
-// references[level], which must be no_reference before, and remains so if there is none. The level is order[starts[level] ..
-// starts[level + 1]]. Blocks as for `search_levels`.
+// Finds the least state of a level with the successor path[level + 1]. Its reference becomes references[level], which must be
+// no_reference before, and remains so if there is none. The level has the states from starts[level] to starts[level + 1]. Blocks
+// as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts,
-                 unsigned* path, explore::u64* references, explore::u64 level)
+find_predecessor(warpset::View view, const unsigned* tables, explore::States states, const explore::u64* starts,
+                 const unsigned* path, explore::u64* references, explore::u64 level)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
@@ -822,19 +857,15 @@ find_predecessor(warpset::View view, const unsigned* tables, const explore::u64*
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     const u64 last = starts[level + 1], stride = u64{gridDim.x} * blockDim.x;
     for (u64 tile = starts[level] + u64{blockIdx.x} * blockDim.x; tile < last; tile += stride) {
-        if (Warp::any(load_relaxed(references + level) != no_reference)) return;
-        const bool has_state = tile + threadIdx.x < last;
-        const u64 reference = has_state ? order[tile + threadIdx.x] & warpset::slot_mask : no_reference;
+        const u64 reference = tile + threadIdx.x < last ? states.at(tile + threadIdx.x) : no_reference;
+        const bool has_state = reference != no_reference;
         if (has_state) set_state(fetch(table, reference), state);
         Comparison comparison{path + (level + 1) * state_words, false};
         Notes notes;
         Joint joint;
         if (has_state) joint.start(tables, state, notes);
         try_all(tables, has_state, state, joint, notes, comparison);
-        // Relaxed: any predecessor will do, and the host reads it after the kernel has ended.
-        if (comparison.found &&
-            warpset::platform::compare_and_swap_relaxed(references + level, no_reference, reference) == no_reference)
-            for (u32 word = 0; word < state_words; ++word) path[level * state_words + word] = state.words[word];
+        if (comparison.found) keep_least(table, references + level, reference, state);
     }
 }
 

@@ -4,9 +4,9 @@
 //! The host starts the kernel, which works through many levels. The host reads its counts a few times a second, and makes the
 //! table grow, and room in the list of references. For a path the engine explores once more, with the cleared table, which
 //! already has its final size, and keeps as many of the last levels listed as fit its memory. A second kernel, compiled only
-//! then, finds a predecessor in each of these, from the last to the first. Then the levels before them are explored again. For a
-//! product with a property, the references of all levels are kept unless the table grows, and the kernel is compiled already
-//! (lasso.rs). An indexed table needs none of that (by_rows.rs).
+//! then, finds the least predecessor in each of these, from the last to the first. Then the levels before them are explored
+//! again. For a product with a property, the references of all levels are kept unless the table grows, and the kernel is
+//! compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
 
 mod ahead;
 mod by_rows;
@@ -55,7 +55,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, PushKernelArg, ValidAsZeroBits,
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Storage, VectorTable};
@@ -225,7 +225,11 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
         if let Some(progress) = self.last.as_ref().map(|(progress, _)| progress) {
             if let Some(parents) = &progress.parents {
-                return self.walk_to_parents(parents, found);
+                let starts = self.starts_by_rows(parents, found.level.max(1))?;
+                let mut path = vec![self.model().initial_state(); found.level.min(1) as usize];
+                path.extend(self.walk_back(parents.states(), &starts, &found.state, 1..found.level)?);
+                path.push(found.state.clone());
+                return Ok(path);
             }
             if let Some(states) = self.path_in_list(progress, found, limits)? {
                 return Ok(states);
@@ -238,7 +242,9 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
         while level > 1 {
             let progress = self.levels(level, limits)?;
             let first = progress.kept_from.unwrap_or(0).max(1);
-            path.extend(self.walk_back(&progress, &path[path.len() - 1], first..level)?.into_iter().rev());
+            let starts = progress.starts.as_ref().context("the beginnings of levels are wanted")?;
+            let states = States { first: progress.order.device_ptr(&self.stream).0, second: 0 };
+            path.extend(self.walk_back(states, starts, &path[path.len() - 1], first..level)?.into_iter().rev());
             level = first;
         }
         path.extend((level > 0).then(|| self.model().initial_state()));
@@ -447,12 +453,14 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 self.found = self.cycle_on_the_way(progress, automaton, limits)?;
                 goes_on = self.found.is_none();
             }
-            if search.faulty != NONE {
-                // A fault ends the search in its level; other violations may be from any level of the launch.
-                let fault = self.look_at(search.faulty, search.levels - 1)?;
-                found = if fault.replaces(found.as_ref()) { Some(fault) } else { found };
-            } else if search.found != NONE && found.is_none() {
-                found = Some(self.look_at(search.found, search.found_level)?);
+            // A fault ends the search with its level; other violations may be from any level of the launch.
+            let level = search.levels.saturating_sub(1);
+            let found_level = if search.found_level == NONE { level } else { search.found_level };
+            for (reference, level) in [(search.found, found_level), (search.faulty, level)] {
+                if reference != NONE {
+                    let other = self.look_at(reference, level)?;
+                    found = if other.replaces(found.as_ref()) { Some(other) } else { found };
+                }
             }
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
             // A level that found the table or the list full is repeated, whatever its counts are.
@@ -463,7 +471,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             };
             let stop = (limits.stop)();
             let standing = Standing { is_out_of_memory: !fits, next_level, states, bytes: 0, is_refused: !goes_on, stop };
-            if let Some(end) = limits.end_by(found.as_ref()).or(limits.end_of(&standing)) {
+            // A violation may end the search, but only when its level is finished: that may have a lesser state.
+            let violated = limits.end_by(found.as_ref());
+            let ended = limits.end_of(&standing);
+            if let Some(end) = violated.filter(|_| !repeats || ended.is_some()).or(ended) {
                 return done(end, found);
             }
             // A level that found the table full is repeated in a larger table before a checkpoint is written.
@@ -480,13 +491,13 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                     Growth::Done => self.load()?,
                     // The table is filled until it rejects states.
                     Growth::Refused if offers.full == 0 => may_grow = false,
-                    Growth::Refused | Growth::Stuck => return done(End::Memory, found),
+                    Growth::Refused | Growth::Stuck => return done(violated.unwrap_or(End::Memory), found),
                 }
             } else if progress.parents.is_none()
                 && search.lacks_room(self.room(progress))
                 && !self.make_room(progress, &search, &offers, limits.bytes)?
             {
-                return done(End::Memory, found);
+                return done(violated.unwrap_or(End::Memory), found);
             }
         }
     }
@@ -598,26 +609,36 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     }
 
     /// The states of these levels on a path to `state`, which is in the level after them. The kernel finds them backwards: each
-    /// is a predecessor of the one after it.
-    fn walk_back(&self, progress: &SearchMemory, state: &[u32], levels: Range<u64>) -> Result<Vec<Vec<u32>>> {
-        let text = self.sources.walk();
-        let Kernel { function, launch: config, .. } = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
+    /// is the least predecessor of the one after it. `starts`: starts of the levels in `states`, and the end of the last one.
+    fn walk_back(&self, states: States, starts: &CudaSlice<u64>, state: &[u32], levels: Range<u64>) -> Result<Vec<Vec<u32>>> {
+        if levels.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = self.sources.walk(self.by_rows);
+        let walk = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;
         let (width, first, level) = (self.table.width(), levels.start as usize, levels.end as usize);
         let mut path = self.stream.alloc_zeros::<u32>((level + 1) * width)?;
         self.stream.memcpy_htod(state, &mut path.slice_mut(level * width..))?;
         let mut places = self.stream.clone_htod(&vec![NONE; level])?;
-        let (view, starts) = (self.table.kernel_argument()?, progress.starts.as_ref());
-        let starts = starts.context("the beginnings of levels are wanted")?;
+        let view = self.table.kernel_argument()?;
         for level in levels.rev() {
-            let mut launch = self.stream.launch_builder(&function);
-            launch.arg(&view).arg(&self.tables).arg(&progress.order).arg(starts).arg(&mut path).arg(&mut places).arg(&level);
+            let mut launch = self.stream.launch_builder(&walk.function);
+            launch.arg(&view).arg(&self.tables).arg(&states).arg(starts).arg(&path).arg(&mut places).arg(&level);
             // SAFETY:
             // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
             // - `tables` are those of the model that was compiled;
-            // - `starts` has more than `level` elements, and describes parts of `order` that are written (`levels`);
-            // - `path` has room for a state of each level, and `places` for a reference of each but the last;
+            // - `starts` has more than `level` elements, and describes parts of `states` that are written (`levels`,
+            //   `starts_by_rows`);
+            // - `path` has a state of each level, and `places` a reference of each but the last;
             // - the view is valid: the table does not grow meanwhile.
-            unsafe { launch.launch(config) }?;
+            unsafe { launch.launch(walk.launch) }?;
+            let (at, one) = (level as usize, 1u64);
+            let (place, mut words) = (places.slice(at..at + 1), path.slice_mut(at * width..(at + 1) * width));
+            let mut launch = self.stream.launch_builder(&walk.read_states);
+            launch.arg(&view).arg(&place).arg(&one).arg(&mut words);
+            // SAFETY: the arguments of `read_states` in its order: one reference, to a stored state or none, and room for its
+            // words; the view is valid, as above.
+            unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
         }
         let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
         let lost = places[first..].iter().filter(|place| **place == NONE).count();
@@ -791,8 +812,8 @@ impl SearchState {
     }
 
     fn of_initial_state() -> Self {
-        let (found, faulty) = (NONE, NONE);
-        Self { last: 1, tile: 32, levels: 1, widest: 1, size: 1, listed: 1, found, faulty, ..Self::default() }
+        let (found, found_level, faulty) = (NONE, NONE, NONE);
+        Self { last: 1, tile: 32, levels: 1, widest: 1, size: 1, listed: 1, found, found_level, faulty, ..Self::default() }
     }
 }
 

@@ -77,9 +77,11 @@ impl<'a> Sources<'a> {
         self.text(false) + &with_cycles
     }
 
-    /// Program text that goes back from a state to the initial one. It tries all steps: each way is one of the model.
-    pub fn walk(self) -> String {
-        Self { timed: false, stubborn: None, ..self }.text(true)
+    /// Program text that goes back from a state to the initial one. It tries all steps: each way is one of the model. `by_rows`:
+    /// the states are the rows of an indexed table.
+    pub fn walk(self, by_rows: bool) -> String {
+        let by_rows = if by_rows { "#define EXPLORE_BY_ROWS 1\n" } else { "" };
+        by_rows.to_owned() + &Self { timed: false, stubborn: None, ..self }.text(true)
     }
 
     /// Program text for one rank of several.

@@ -11,6 +11,7 @@
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
 //! stored.
 
+use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
 use super::program::Sources;
 use super::{KernelLimits, NONE, SearchState};
@@ -23,7 +24,7 @@ use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
 use warpset::cluster::DeviceBatch;
 use warpset::gpu::cudarc_0_19::DeviceExt;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PinnedHostSlice, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, LaunchConfig, PinnedHostSlice, PushKernelArg};
 use warpset::gpu::{Counts as Offers, DeviceBatch as LocalBatch};
 use warpset::{Storage, Tally, VectorTable};
 
@@ -175,7 +176,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         self.end - self.next
     }
 
-    fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round> {
+    fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round> {
         self.offered = 0;
         let count = self.end - self.next;
         if count == 0 {
@@ -193,6 +194,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             tile,
             levels: level + 1,
             found: NONE,
+            found_level: if only_faults { 0 } else { NONE },
             faulty: NONE,
             room: self.offer_capacity(),
             most_steps: self.most_steps,
@@ -205,7 +207,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             nanoseconds: u64::MAX,
             room: u64::MAX,
             deadlocks: self.interpreted.checks.deadlocks.into(),
-            keep_going: limits.keep_going.into(),
+            keep_going: 1, // the ranks decide together
         };
         let view = table.kernel_argument()?;
         let config = LaunchConfig { grid_dim: (blocks as u32, 1, 1), ..self.kernel.launch };
@@ -296,24 +298,27 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let last = self.starts.get(level + 1).copied().unwrap_or(self.stored);
         let (table, width) = (table.local(), successor.len());
         if self.walk.as_ref().is_none_or(|walk| walk.spec != table.spec()) {
-            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk();
+            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk(false);
             self.walk = Some(Kernel::load(table, &text, "find_predecessor", &self.stream)?);
         }
         let walk = self.walk.as_ref().expect("it has just been compiled");
-        let mut path = self.stream.clone_htod(&[&vec![0; width], successor].concat())?;
+        let path = self.stream.clone_htod(&[&vec![0; width], successor].concat())?;
+        let states = States { first: self.order.device_ptr(&self.stream).0, second: 0 };
         let mut place = self.stream.clone_htod(&[NONE])?;
         let (starts, level, view) = (self.stream.clone_htod(&[first, last])?, 0u64, table.kernel_argument()?);
         let mut launch = self.stream.launch_builder(&walk.function);
-        launch.arg(&view).arg(&self.tables).arg(&self.order).arg(&starts).arg(&mut path).arg(&mut place).arg(&level);
+        launch.arg(&view).arg(&self.tables).arg(&states).arg(&starts).arg(&path).arg(&mut place).arg(&level);
         // SAFETY:
         // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
         // - `tables` are those of the model that was compiled;
         // - `starts` describes a written part of `order`, as level 0 to the kernel;
-        // - `path` has room for two states, `place` for one reference;
+        // - `path` has two states, `place` is one reference;
         // - the view is valid: the table does not grow meanwhile.
         unsafe { launch.launch(walk.launch) }?;
-        let (words, place) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&place)?[0]);
-        Ok((place != NONE).then(|| words[..width].to_vec()))
+        let place = self.stream.clone_dtoh(&place)?[0];
+        let reference = (place != NONE).then(|| table.reference(place).context("the GPU returned a slot that does not exist"));
+        let reference = reference.transpose()?;
+        Ok(reference.map(|reference| table.get_many(&[reference])).transpose()?)
     }
 }
 

@@ -21,7 +21,7 @@ enum Task : u32 {
     eliminates,   // removes a predecessor from the counts of the targets; targets without any are the next states
     resets,       // adds a predecessor; targets that are reached for the first time are the next states
     lists_steps,  // for states in the queue, which are the members of the residue: lists their steps to other members
-    goes_back,    // `queue` is all states by levels: finds a state of each level with a step to the state found behind it
+    goes_back,    // `queue` is all states by levels: finds the least state of each level with a step to the state found behind it
 };
 
 // Mirrored by `Sweep` in gpu/cycles.rs.
@@ -145,13 +145,15 @@ struct Follow {
 };
 
 // Makes the next level the current one. Called by one thread while all blocks wait.
-EXPLORE_FN void turn(Sweep* sweep, u32 task, const Trail& trail)
+EXPLORE_FN void turn(const Table& table, Sweep* sweep, u32 task, const Trail& trail)
 {
     if (task == goes_back) {
-        const u64 level = sweep->level;
+        const u64 level = sweep->level, place = load_relaxed(trail.places + level);
+        if (place != no_reference)
+            table.read_words(place, 0, 1, [&](u32 word, u32 value) { trail.path[level * state_words + word] = value; });
         // The first level is the initial state alone. If no state was found in a level, the search ends, and the host reports an
         // error.
-        const bool goes_on = level > 1 && load_relaxed(trail.places + level) != no_reference;
+        const bool goes_on = level > 1 && place != no_reference;
         sweep->level = goes_on ? level - 1 : level;
         sweep->first = sweep->next = goes_on ? trail.starts[level - 1] : 0;
         sweep->last = goes_on ? trail.starts[level] : 0;
@@ -309,7 +311,7 @@ sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, 
     const u64 started = nanoseconds();
     do {
         const u64 level = load_relaxed(&sweep->level);
-        // Relaxed: another block wrote the state before all blocks met.
+        // Relaxed: the state was written while all blocks met.
         if (task == goes_back)
             for (u32 word = threadIdx.x; word < state_words; word += blockDim.x)
                 wanted[word] = load_relaxed(trail.path + (level + 1) * state_words + word);
@@ -317,9 +319,8 @@ sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, 
             __syncthreads();  // the tile before has been read
             if (threadIdx.x == 0) {
                 // Relaxed: a block that does not see a new entry yet takes one tile too many.
-                const bool is_done = task == goes_back && load_relaxed(trail.places + level) != no_reference;
                 const u64 end = load_relaxed(&sweep->last);
-                const u64 begin = is_done ? end : fetch_add_relaxed(&sweep->next, u64{Chosen::threads});
+                const u64 begin = fetch_add_relaxed(&sweep->next, u64{Chosen::threads});
                 tile[0] = begin;
                 tile[1] = begin + Chosen::threads < end ? begin + Chosen::threads : end;
             }
@@ -339,15 +340,12 @@ sweep_levels(warpset::View view, const unsigned* tables, explore::Flags* flags, 
             Follow follow{table, flags,     queue,                   sweep, locations, trail, wanted, task,
                           most,  component, static_cast<u32>(at), false};
             try_all(tables, has_state, state, joint, notes, follow);
-            // Relaxed: any state will do. Other blocks read the words after all blocks have met.
-            if (follow.leads &&
-                warpset::platform::compare_and_swap_relaxed(trail.places + level, no_reference, reference) == no_reference)
-                for (u32 word = 0; word < state_words; ++word) trail.path[level * state_words + word] = state.words[word];
+            if (follow.leads) keep_least(table, trail.places + level, reference, state);
         }
         __syncthreads();
         if (threadIdx.x == 0) {
             meet(&sweep->arrived, &sweep->generation, [&] {
-                turn(sweep, task, trail);
+                turn(table, sweep, task, trail);
                 sweep->going = sweep->first != sweep->last && nanoseconds() - started < most_nanoseconds;
             });
             more[0] = load_relaxed(&sweep->going) != 0;

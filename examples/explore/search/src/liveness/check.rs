@@ -1,4 +1,4 @@
-//! Whether a property holds, decided by an exploration of the product and a search for accepting cycles.
+//! Decides whether a property holds, by an exploration of the product and a search for accepting cycles.
 
 use super::fairness::is_fair;
 use super::lasso::{Lasso, Run, close, replay};
@@ -13,14 +13,14 @@ use crate::stopping::Stop;
 use anyhow::{Result, anyhow, ensure};
 use std::time::{Duration, Instant};
 
-/// The property of a model, and how its product states decide it.
+/// The property of a model, and how product states decide it.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The formula, or the origin of the automaton.
+    /// The formula, or the origin of the automaton if there is no formula.
     pub text: String,
     pub kind: AutomatonClass,
     pub automaton: Automaton,
-    /// Consider only runs that are weakly fair to every process.
+    /// Whether to consider only runs that are weakly fair to every process.
     pub is_fair: bool,
 }
 
@@ -38,13 +38,13 @@ const FAIR: &str = "The run is weakly fair to every process: in its loop each pr
 const FAIR_TO_COMPONENTS: &str =
     "The run is weakly fair to every component: in its loop each component moves or is disabled at some point.";
 
-/// A search of a product that can search for accepting cycles afterwards.
+/// A search of a product that can afterwards search for accepting cycles.
 pub trait Liveness: Explorer {
-    /// Finds the residue of all states found: the states that may be on accepting cycles.
+    /// Finds the residue: the states among all found ones that may be on accepting cycles.
     fn residue(&mut self, automaton: &Automaton, limits: Limits) -> Result<Residue>;
 
-    /// Finds a run through the residue: a weakly fair one if `fair` has an interpreter. `Ok(None)`: none exists; `Ok(Some(Err))`:
-    /// one exists but was not found.
+    /// Finds a run through the residue; a weakly fair run if `fair` has an interpreter. Returns `Ok(None)` if no run exists, and
+    /// `Ok(Some(Err))` if one exists but was not found.
     fn lasso(
         &mut self,
         automaton: &Automaton,
@@ -62,15 +62,15 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// Number of accepting states found; `None` if they were not counted.
     pub accepting: Option<u64>,
-    /// Number of passes; each expanded all states or all remaining ones.
+    /// Number of passes. Each pass expanded all states or all remaining states.
     pub passes: u64,
     /// Why the search for cycles ended before the verdict.
     pub end: Option<End>,
-    /// The violating run, or why none can be shown.
+    /// The violating run, or the reason why none can be shown.
     pub lasso: Option<Result<Lasso>>,
-    /// Time to search for cycles.
+    /// Time of the search for cycles.
     pub search: Duration,
-    /// Time to find the run.
+    /// Time of the search for the run.
     pub run: Duration,
 }
 
@@ -82,18 +82,19 @@ impl Question {
         Self { text, kind, automaton: Automaton::of(model), is_fair }
     }
 
-    /// Whether an accepting state decides. It would decide with fairness, too, but then the run that is shown must be fair.
+    /// Whether reaching an accepting state decides the question. It would do so with fairness, too, but the run that is shown
+    /// must then be fair.
     fn is_decided_by_states(&self) -> bool {
         self.kind == AutomatonClass::Terminal && !self.is_fair
     }
 
-    /// The automaton for which accepting cycles are searched during the exploration. `None` if an accepting state decides, or
-    /// with fairness.
+    /// The automaton, if accepting cycles are searched for during the exploration. `None` if accepting states decide, or if runs
+    /// must be fair.
     pub fn to_watch(&self) -> Option<&Automaton> {
         Some(&self.automaton).filter(|_| !self.is_decided_by_states() && !self.is_fair)
     }
 
-    /// The checks of states: if an accepting state decides, each of them is a violation.
+    /// The checks of states. If accepting states decide, each of them is a violation.
     pub fn checks(&self, property: &Property) -> Checks {
         let mut checks = Checks::default();
         if self.is_decided_by_states() {
@@ -129,16 +130,16 @@ impl Question {
             return Ok(conclusion);
         }
         if self.is_decided_by_states() {
-            // Count before the search for the path overwrites the table.
+            // Count now, because the search for the path overwrites the table.
             conclusion.accepting = match (&exploration.found, exploration.end) {
                 (None, End::Complete) => Some(0),
                 (None, End::Stopped(Stop::Interrupted)) => None,
-                // An error means no count: there may be no memory for it.
+                // After an error the count is unknown, perhaps because there is no memory for counting.
                 _ => explorer.count_accepting(&self.automaton).unwrap_or(None),
             };
             conclusion.verdict = match (conclusion.accepting, exploration.end) {
                 _ if exploration.found.is_some() => Verdict::Violated,
-                // States are checked when they are expanded; these accepting states were stored but not expanded yet.
+                // States are checked when they are expanded. These accepting states were stored but not yet expanded.
                 (Some(1..), _) => Verdict::Violated,
                 (_, End::Complete) => Verdict::Holds,
                 _ => Verdict::Unknown,
@@ -187,7 +188,7 @@ impl Question {
                     ensure!(!self.is_fair || is_fair(interpreter, &lasso), "the run is not fair: please report this as a bug");
                     conclusion.lasso = Some(Ok(lasso));
                 }
-                // There are accepting cycles, but no fair one.
+                // There are accepting cycles, but none is fair.
                 Ok(None) => {
                     let is_all = exploration.end == End::Complete;
                     conclusion.verdict = if is_all { Verdict::Holds } else { Verdict::Unknown };

@@ -6,11 +6,11 @@
 //! sender, so a process that waits to receive is not enabled there. If no process can move, the run stays in its state and is
 //! fair to all. The components of a network are treated as processes that take part in the steps of rules.
 //!
-//! Each process must infinitely often move or be disabled: a generalised Büchi condition. Therefore no copies of states are
-//! needed (as in Choueka's construction, which SPIN uses): a strongly connected component has a fair accepting cycle exactly if
-//! it has an accepting state and, for every process, a state in which the process is disabled or a step within the component in
-//! which it moves. A cycle through all of these is fair. The components are those of the residue, which is found without
-//! fairness. Its steps are kept in memory: 16 bytes each.
+//! Each process must infinitely often move or be disabled, which is a generalised Büchi condition. Therefore no copies of states
+//! are needed (Choueka's construction, which SPIN uses, needs them). A strongly connected component has a fair accepting cycle if
+//! and only if it has an accepting state and, for every process, a state in which the process is disabled or a step within the
+//! component in which the process moves. A cycle through all of these is fair. The components are those of the residue, which is
+//! found without regard to fairness. The steps of the residue are kept in memory: 16 bytes each.
 
 use super::lasso::{Lasso, Run};
 use super::residue::{Residue, ResidueSearch, large_piece, path_to_marked};
@@ -34,7 +34,7 @@ struct Edge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Nobody,
-    /// Sender and receiver; both are the same process if it moves alone.
+    /// The sender and the receiver. Both are the same process if it moves alone.
     Processes([u32; 2]),
     /// A rule of the network.
     Rule(u32),
@@ -52,7 +52,7 @@ impl By {
         }
     }
 
-    /// The processes that move, and the components of the network that move; components are numbered after all processes.
+    /// Returns the processes and the components of the network that move. Components are numbered after all processes.
     pub fn movers(self, model: &Model) -> impl Iterator<Item = ProcessId> {
         let (pair, rule) = match self {
             Self::Nobody => (None, None),
@@ -76,7 +76,7 @@ struct FairnessGraph {
     edges: Vec<Edge>,
     targets: Vec<u32>,
     accepting: Vec<bool>,
-    /// A bit per process and state: whether the process is enabled.
+    /// A bit for each process and state: whether the process is enabled in the state.
     enabled: Vec<u64>,
     words: usize,
 }
@@ -90,7 +90,7 @@ impl FairnessGraph {
         self.enabled[state * self.words + process / 64] >> (process % 64) & 1 == 0
     }
 
-    /// A shortest path within a component, of at least one step, that ends with a step for which `wanted` holds.
+    /// Finds a shortest path within a component, of at least one step, whose last step satisfies `wanted`.
     fn path(&self, from: u32, component: &[u32], wanted: impl Fn(Edge) -> bool) -> Option<Vec<Edge>> {
         let mut before: HashMap<u32, (u32, Edge)> = HashMap::new();
         let mut waiting = VecDeque::from([from]);
@@ -120,7 +120,7 @@ impl FairnessGraph {
     }
 }
 
-/// Whether the run's loop is fair to every process.
+/// Whether the loop of the run is fair to every process.
 pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
     let model = interpreter.model();
     let mut fair = vec![false; everybody(model)];
@@ -136,8 +136,8 @@ pub fn is_fair(interpreter: &Interpreter, lasso: &Lasso) -> bool {
 }
 
 impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
-    /// Finds a weakly fair run through the residue. `Ok(None)`: none exists; `Ok(Some(Err))`: one exists but was not found.
-    /// Overwrites the residue's flags.
+    /// Finds a weakly fair run through the residue. Returns `Ok(None)` if no such run exists, and `Ok(Some(Err))` if one exists
+    /// but was not found. Overwrites the flags of the residue.
     pub fn fair_lasso(&self, interpreter: &Interpreter, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         residue.forget();
         let graph = self.fair_graph(interpreter, residue)?;
@@ -145,7 +145,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         let processes = everybody(model);
         let component = components(residue.members.len(), |at| &graph.targets[graph.starts[at]..graph.starts[at + 1]]);
         let count = component.iter().max().map_or(0, |most| *most as usize + 1);
-        // By component: whether it has a step and an accepting state, and a bit for each process to which it is fair.
+        // By component: whether it has a step, whether it has an accepting state, and a bit for each process to which it is fair.
         let (mut has_step, mut is_accepting) = (vec![false; count], vec![false; count]);
         let words = graph.words;
         let mut fair = vec![0u64; count * words];
@@ -172,7 +172,8 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         Ok(is_good.contains(&true).then(|| self.fair_run(model, &graph, &component, initial, residue)))
     }
 
-    /// A shortest path to a state that is marked as on a cycle, extended by a fair loop through its component.
+    /// Finds a shortest path to a state that is marked as on a cycle, and extends it by a fair loop through that state's
+    /// component.
     fn fair_run(
         &self,
         model: &Model,
@@ -181,7 +182,9 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         initial: &[u32],
         residue: &Residue,
     ) -> Result<Run> {
-        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
+        // A run that enters the component in an accepting state is shorter.
+        let is_best = |state: &[u32]| self.automaton.is_accepting(state);
+        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue, is_best)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let within = "its component has one";
         let mut run = match graph.accepting[entry as usize] {
@@ -193,7 +196,8 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         let accepting = run.last().map_or(entry, |edge| edge.to);
         let mut at = accepting;
         for process in 0..everybody(model) {
-            // Skip the process if it is disabled in a state of the loop so far. Its moves so far are not checked.
+            // Skip the process if it is disabled in some state of the loop so far. The loop may already contain a move of the
+            // process; that is not checked.
             let is_met = std::iter::once(accepting).chain(run[stem..].iter().map(|edge| edge.to));
             if is_met.into_iter().any(|state| graph.is_disabled(state as usize, process)) {
                 continue;
@@ -244,7 +248,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
                     }
                 };
                 if interpreter.product_steps(state, &mut scratch, visit).is_err() {
-                    // The state leads nowhere, as in the search for the residue.
+                    // The state has no successors, as in the search for the residue.
                     from.truncate(before);
                     successors.truncate(before * width);
                 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::fmt;
 use warpset::{Reference, Storage, VectorTable};
 
-/// Target of a step that leads to no state of the table.
+/// Target of a step whose target state is not in the table.
 pub const NOWHERE: u32 = u32::MAX;
 
 /// There is no memory for the graph.
@@ -33,20 +33,21 @@ pub struct StateGraph<V> {
     pub members: Vec<Reference>,
     /// Number of the initial state.
     pub initial: u32,
-    /// Where the steps of each state begin in `targets`; one more at the end.
+    /// By state, the index in `targets` of its first step; followed by the number of targets.
     pub starts: Vec<usize>,
     pub targets: Vec<u32>,
-    /// Values of all states, equally many of each.
+    /// Values of all states, with the same number of values for each state.
     pub values: Vec<V>,
 }
 
 impl<V: Send> StateGraph<V> {
-    /// Loads the graph. Takes 4 bytes a slot of the table for a while, 20 a state, 4 a step, and `values_of_state` values a
-    /// state. `value` appends the values of a state. A state with a fault has no steps.
+    /// Loads the graph. Temporarily takes 4 bytes for each slot of the table. The graph takes 20 bytes for each state, 4 for each
+    /// step, and `values_of_state` values for each state. `value` appends the values of a state. A state with a fault has no
+    /// steps.
     ///
     /// # Errors
     ///
-    /// The limit of memory or time, or a failure of the table.
+    /// The limit of memory or time is reached, or the table fails.
     pub fn load<S: Storage, X: Successors>(
         table: &VectorTable<S>,
         source: &X,
@@ -61,7 +62,7 @@ impl<V: Send> StateGraph<V> {
         while table.reference(slots).is_some() {
             slots *= 2;
         }
-        // The parts of threads are there beside the graph, and so is the graph beside one in another order.
+        // The parts of the threads and the graph exist at the same time, and so do the graph and its copy in another order.
         let of_state = 48 + 2 * (values_of_state * size_of::<V>()) as u64;
         let bytes = table.bytes() + 6 * slots + of_state * states;
         let mut numbers: Vec<u32> = Vec::new();
@@ -78,7 +79,7 @@ impl<V: Send> StateGraph<V> {
         let number = |place: Option<Reference>| place.map_or(NOWHERE, |place| numbers[place.slot() as usize]);
         let first = table.locate_many(initial)?.first().copied().flatten().context("the initial state is stored")?;
         let width = source.width();
-        // Out-degrees, targets, and values.
+        // Out-degrees, targets, and values of a part.
         type Part<V> = (Vec<u32>, Vec<u32>, Vec<V>);
         let piece = |(scratch, expansion): &mut (Scratch, Expansion), references: &[Reference]| -> Result<Part<V>> {
             if let Some(stop) = (limits.stop)() {
@@ -111,8 +112,8 @@ impl<V: Send> StateGraph<V> {
         Ok(graph)
     }
 
-    /// Numbers the states in the order of a depth-first search. A search then finds neighbours near each other in memory, while
-    /// the order of the table is that of a hash function.
+    /// Renumbers the states in the order of a depth-first search. A later search then finds neighbours close together in memory,
+    /// whereas the order of the table is that of a hash function.
     pub fn in_depth_first_order(self) -> Self
     where
         V: Copy,
@@ -120,7 +121,7 @@ impl<V: Send> StateGraph<V> {
         let count = self.members.len();
         let (mut number, mut order) = (vec![NOWHERE; count], Vec::with_capacity(count));
         let mut waiting = Vec::new();
-        // States that the initial one does not reach come last.
+        // States that cannot be reached from the initial state come last.
         for first in std::iter::once(self.initial).filter(|first| *first != NOWHERE).chain(0..count as u32) {
             waiting.push(first);
             while let Some(state) = waiting.pop() {
@@ -195,7 +196,7 @@ impl<V: Send> StateGraph<V> {
         &self.targets[self.starts[state]..self.starts[state + 1]]
     }
 
-    /// Whether each step leads to a state of the table.
+    /// Whether all steps lead to states of the table.
     pub fn is_closed(&self) -> bool {
         !self.targets.contains(&NOWHERE)
     }

@@ -2,13 +2,14 @@
 //!
 //! The run is composed as by Wu, Liu, Liang and Sun (2014): a shortest path from the initial state to a component with an
 //! accepting cycle, a shortest path from there to an accepting state of the component, and a shortest cycle through that state.
-//! Threads search the first path over the table: they keep the references of the levels and follow them backwards, as for other
-//! paths (`path`). The other two are searches in memory of the residue left by the elimination (`residue`): 4 bytes a step, and
-//! 12 a state. After a search on a GPU, all three run there (gpu/lasso.rs), unless it lacks memory for them.
+//! Threads search for the first path over the table: they keep the references of the levels and follow them backwards, as for
+//! other paths (`path`). The second path and the cycle are searched for in memory, in the residue that the elimination has left
+//! (`residue`): 4 bytes for each step, and 12 for each state. After a search on a GPU, all three searches run on the GPU
+//! (gpu/lasso.rs), unless it lacks memory for them.
 //!
-//! For the product of a terminal automaton, no residue is computed. There the path leads to the first accepting state. From then
-//! on the run stays in accepting states whatever steps it takes, until it returns to an earlier state. If that takes too many
-//! steps, or a state has a fault, only the path is shown: every continuation violates the property.
+//! For the product of a terminal automaton, no residue is computed. In this case the path leads to the first accepting state.
+//! From there the run stays in accepting states whatever steps it takes, until it returns to an earlier state. If that takes too
+//! many steps, or a state has a fault, only the path is shown: every continuation violates the property.
 
 use super::fairness::By;
 use super::residue::{Automaton, Residue, ResidueSearch, Workspace, large_piece, path_to_marked};
@@ -21,39 +22,40 @@ use warpset::{Reference, Storage};
 use warpset_model::product::ProductStep;
 use warpset_support::components::components;
 
-/// Most steps tried to close a run that is accepted anyway, and most states searched for a shorter cycle.
+/// Maximum number of steps tried to close a run that is accepted anyway, and maximum number of states searched for a shorter
+/// cycle.
 const PATIENCE: usize = 1 << 16;
 
-/// The states of a run that ends in a loop, as a search finds them.
+/// The states of a run that ends in a loop, as a search returns them.
 pub struct Run {
-    /// All states of path and loop; the last state repeats the one in which the loop begins.
+    /// All states of the path and the loop. The last state repeats the first state of the loop.
     pub states: Vec<Vec<u32>>,
-    /// The number of the state in which the loop begins.
+    /// Index of the first state of the loop.
     pub begins: usize,
-    /// Participants of the loop's steps, if they matter: several steps may lead from one state to the same successor, and perhaps
-    /// only the moves of some make the loop fair.
+    /// Participants of each step of the loop, if they matter: several steps may lead from one state to the same successor, and
+    /// perhaps only some of these steps make the loop fair.
     pub movers: Option<Vec<By>>,
 }
 
 /// A run, replayed by the interpreter and the automaton.
 #[derive(Clone, Debug)]
 pub struct Lasso {
-    /// One state more than steps; the last state repeats the one in which the loop begins.
+    /// One state more than steps. The last state repeats the first state of the loop.
     pub states: Vec<Vec<u32>>,
     pub steps: Vec<ProductStep>,
-    /// The number of the state in which the loop begins, which is accepting. It is the number of the last state if every
-    /// continuation violates the property.
+    /// Index of the first state of the loop, which is accepting. If every continuation violates the property, it is the index of
+    /// the last state.
     pub begins: usize,
-    /// Why path and loop are not the shortest ones in the sense above, if they are not.
+    /// Why the path or the loop is not a shortest one in the sense above, if so.
     pub why_longer: Option<&'static str>,
-    /// Number of steps after which the automaton is in an accepting state that it never leaves, if it is terminal: every
-    /// continuation violates the property.
+    /// For a terminal automaton: number of steps after which the automaton is in an accepting state that it never leaves. From
+    /// there, every continuation violates the property.
     pub certain: Option<usize>,
 }
 
-/// The residue's states and the steps between them.
+/// The states of the residue and the steps between them.
 struct ResidueGraph {
-    /// Index in `targets` of each state's first successor, and at the end the number of targets.
+    /// Index in `targets` of each state's first successor, followed by the number of targets.
     starts: Vec<usize>,
     targets: Vec<u32>,
     accepting: Vec<bool>,
@@ -64,8 +66,8 @@ impl ResidueGraph {
         &self.targets[self.starts[state]..self.starts[state + 1]]
     }
 
-    /// A shortest path within a component, of at least one step, from a state to a wanted one. Returns its states without the
-    /// first.
+    /// Finds a shortest path within a component, of at least one step, from a state to a state for which `wanted` holds. Returns
+    /// the states of the path without the first one.
     fn path(&self, from: u32, component: &[u32], wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
         let mut before: HashMap<u32, u32> = HashMap::new();
         let mut waiting = VecDeque::from([from]);
@@ -91,8 +93,8 @@ impl ResidueGraph {
 }
 
 impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
-    /// A run through the residue, as [`Liveness::lasso`](super::check::Liveness::lasso) returns it. Overwrites the residue's
-    /// flags.
+    /// Finds a run through the residue, as [`Liveness::lasso`](super::check::Liveness::lasso) returns it. Overwrites the flags of
+    /// the residue.
     pub fn run_through(&self, fair: Option<&Interpreter>, initial: &[u32], residue: &Residue) -> Result<Option<Result<Run>>> {
         match fair {
             Some(interpreter) => self.fair_lasso(interpreter, initial, residue),
@@ -115,7 +117,9 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
                 residue.set_on_cycle(residue.members[state]);
             }
         }
-        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue)?;
+        // A run that enters the component in an accepting state is shorter.
+        let is_best = |state: &[u32]| self.automaton.is_accepting(state);
+        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue, is_best)?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let to_accepting = match graph.accepting[entry as usize] {
             true => Vec::new(),
@@ -177,14 +181,14 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
     }
 }
 
-/// Extends a path to an accepting state of a terminal automaton by a run in accepting states. Returns the number of the state in
-/// which the loop begins. If no loop closes within many steps, or the run comes to a fault, leaves the path unchanged and returns
-/// the number of its last state.
+/// Extends a path to an accepting state of a terminal automaton by a run in accepting states. Returns the index of the first
+/// state of the loop. If no loop closes within `PATIENCE` steps, or the run reaches a fault, leaves the path unchanged and
+/// returns the index of its last state.
 pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<Vec<u32>>) -> Result<usize> {
     let first = states.len() - 1;
     let mut numbers = HashMap::from([(states[first].clone(), first)]);
     let mut scratch = Scratch::default();
-    // The accepting successors of a state, and whether one of its steps has a fault.
+    // Returns the accepting successors of a state, and whether one of its steps has a fault.
     let mut accepting_successors = |state: &[u32]| {
         let mut all = Vec::new();
         let visit = |_, successor: &[u32]| {
@@ -200,7 +204,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
             states.truncate(first + 1);
             return Ok(first);
         }
-        // A fault in another step does not affect this run.
+        // A fault in another step of the state does not affect this run.
         let (successors, has_fault) = accepting_successors(&states[states.len() - 1]);
         let Some(next) = successors.into_iter().next() else {
             ensure!(has_fault, "an accepting state has no accepting successor: please report this as a bug");
@@ -239,7 +243,7 @@ pub fn close(interpreter: &Interpreter, automaton: &Automaton, states: &mut Vec<
     Ok(begins)
 }
 
-/// Finds the steps between the states by the interpreter and the automaton, and checks that the loop is closed and accepting.
+/// Finds the steps between the states with the interpreter and the automaton. Checks that the loop is closed and accepting.
 pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_longer: Option<&'static str>) -> Result<Lasso> {
     let Run { states, begins, movers } = run;
     let replay = || -> Result<Vec<ProductStep>> {
@@ -257,7 +261,7 @@ pub fn replay(interpreter: &Interpreter, automaton: &Automaton, run: Run, why_lo
                     taken.get_or_insert(step);
                 }
             };
-            // A fault in another step does not affect this run; but if no step matches, it is part of the error.
+            // A fault in another step does not affect this run. If no step matches, the error mentions the fault.
             let result = interpreter.product_steps(&pair[0], &mut scratch, visit);
             match taken {
                 Some(step) => steps.push(step),

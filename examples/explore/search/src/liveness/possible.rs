@@ -1,12 +1,12 @@
-//! Questions about where states can still lead, not about single runs.
+//! Questions about which states can still be reached from each state. They are not questions about single runs.
 //!
 //! - `--ef CONDITION`: from every reachable state, a state can be reached in which the condition holds (AG EF of CTL).
 //! - `--livelock PROGRESS`: is there a part of the state space that is never left and has steps, but no state with progress?
 //!
-//! Both questions are about bottom components, the strongly connected components that are never left. `--ef` holds exactly if
-//! each of them has a state in which the condition holds. `--livelock` finds one that has no state with progress and is not a
-//! deadlock. After the exploration is complete, states and steps are loaded into memory (`graph`), and one thread decomposes them
-//! (Tarjan). Then the nearest violating state is searched for over the table.
+//! Both questions are about bottom components: strongly connected components that are never left. `--ef` holds if and only if
+//! each of them has a state in which the condition holds. `--livelock` finds a bottom component that is not a deadlock and has no
+//! state with progress. After the exploration is complete, states and steps are loaded into memory (`graph`), and one thread
+//! decomposes them into components (Tarjan). Then a search over the table finds the nearest violating state.
 
 use super::check::Verdict;
 use super::graph::StateGraph;
@@ -27,15 +27,15 @@ use warpset_support::components::components;
 /// A question about where states can lead.
 #[derive(Clone, Debug)]
 pub struct Possible {
-    /// `Possible` or `Progress`.
+    /// The role of the condition: `Possible` or `Progress`.
     pub role: Role,
     /// The condition as the user wrote it.
     pub text: String,
-    /// Checks with only this condition, for reports; explorations do not check it.
+    /// Checks that consist of this condition only, for reports. Explorations do not check them.
     pub checks: Checks,
 }
 
-/// A search that can answer where its states lead.
+/// A search that can answer such questions about its states.
 pub trait Possibilities: Explorer {
     /// Answers the question after the exploration has ended.
     fn answer(&mut self, possible: &Possible, interpreter: &Interpreter, exploration: &Exploration, limits: Limits) -> Outcome;
@@ -44,7 +44,7 @@ pub trait Possibilities: Explorer {
 /// The answer to a question.
 pub struct Outcome {
     pub verdict: Verdict,
-    /// The nearest state that violates the property or in which the condition has a fault, and the path to it.
+    /// The nearest state that violates the property, or in which the condition has a fault, with the path to it.
     pub found: Option<Lost>,
     /// Whether the condition has a fault in some state.
     pub has_fault: bool,
@@ -56,7 +56,7 @@ pub struct Outcome {
 type Lost = (Found, Vec<Vec<u32>>);
 
 impl Possible {
-    /// `role` is `Possible` or `Progress`.
+    /// `role` must be `Possible` or `Progress`.
     pub fn new(role: Role, text: String, condition: Expression) -> Self {
         let checks = Checks { deadlocks: false, conditions: vec![Condition { role, text: text.clone(), must_hold: condition }] };
         Self { role, text, checks }
@@ -80,7 +80,7 @@ impl Possible {
         outcome
     }
 
-    /// Fills in the outcome. An error may come after the verdict.
+    /// Fills in the outcome. An error may occur after the verdict is known.
     fn search<S: Storage, X: Successors>(
         &self,
         table: &VectorTable<S>,
@@ -106,7 +106,7 @@ impl Possible {
         let (mut holds, mut has_step, mut is_left) = (vec![false; count], vec![false; count], vec![false; count]);
         let mut by_component: Vec<u32> = (0..graph.members.len() as u32).collect();
         by_component.sort_unstable_by_key(|state| component[*state as usize]);
-        // Components have higher numbers than the components that they lead to.
+        // A component has a higher number than the components to which it leads, so these come first.
         for state in by_component {
             let of = component[state as usize] as usize;
             holds[of] |= graph.values[state as usize] == Some(true);
@@ -125,11 +125,12 @@ impl Possible {
         }
         outcome.verdict = Verdict::Violated;
         drop(graph);
-        let (states, _) = path_to_marked(table, source, limits, &initial, &marks)?;
+        let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false)?;
         outcome.found = Some(lost(Violation::Condition(0), states));
         Ok(())
     }
-    /// All states and steps, with the values of the condition: `None` where it has a fault.
+    /// Loads all states and steps, with the value of the condition in each state; the value is `None` if the condition has a
+    /// fault there.
     fn graph<S: Storage, X: Successors>(
         &self,
         table: &VectorTable<S>,
@@ -147,8 +148,8 @@ impl Possible {
     }
 }
 
-/// Whether each transition of a net can fire again, whatever happens before: whether it is enabled somewhere in each component
-/// that is never left. All states must be in the table.
+/// Whether each transition of a net can fire again, whatever has happened before. This holds if each component that is never left
+/// enables it somewhere. All states must be in the table.
 pub fn is_live<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
@@ -208,7 +209,7 @@ pub fn path_to_fault<S: Storage, X: Successors>(
     let marks = marks(table);
     faulty.iter().for_each(|state| marks.set_on_cycle(*state));
     let initial = interpreter.model().initial_state();
-    let (states, _) = path_to_marked(table, source, limits, &initial, &marks).context("the condition has a fault")?;
+    let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false).context("the condition has a fault")?;
     let fault = conditions.iter().find_map(|condition| interpreter.value(condition, &states[states.len() - 1]).err());
     let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
     Ok(lost(Violation::Fault(fault), states))

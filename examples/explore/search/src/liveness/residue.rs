@@ -1,28 +1,28 @@
 //! Search for accepting cycles by elimination ("one way catch them young").
 //!
 //! The search considers only states of the table whose automaton is in a component with a move and an accepting location, and
-//! only steps within one component (`Property::accepting_components`): every accepting cycle lies there. It repeats two phases
-//! until nothing changes:
+//! only steps within one such component (`Property::accepting_components`), because every accepting cycle lies there. It repeats
+//! two phases until nothing changes:
 //!
 //! 1. *Reset*: removes states that are not reached from an accepting state, and counts each state's predecessors on the way.
 //! 2. *Elimination*: removes states without a predecessor and decrements the counts of their successors, until no such state is
 //!    left.
 //!
-//! The remaining states, the *residue*, are empty exactly if there is no accepting cycle (Fisler, Fraer, Kamhi, Vardi, Yang 2001;
-//! for distributed explicit search Černá and Pelánek 2003). In a weak automaton's components every location is accepting, so the
-//! reset removes nothing, and one elimination decides.
+//! The remaining states are the *residue*. It is empty if and only if there is no accepting cycle (Fisler, Fraer, Kamhi, Vardi,
+//! Yang 2001; for distributed explicit search Černá and Pelánek 2003). In the components of a weak automaton every location is
+//! accepting. The reset then removes nothing, and one elimination decides.
 //!
-//! Edges are not stored: a pass computes the successors of each state again and looks them up. A state takes two bytes, addressed
-//! by the number of its slot. The count has 13 of these bits. A count that reaches its maximum stays there, which may keep too
-//! many states, never too few. The next round counts again, and the search ends only after a round that has removed nothing or in
-//! which no count reached its maximum.
+//! Edges are not stored: a pass computes the successors of each state again and looks them up. A state takes two bytes, at the
+//! index of its slot. 13 of these bits are the count of predecessors. A count that reaches its maximum stays there, so the
+//! elimination may keep too many states, never too few. The next round counts again. The search ends only after a round that has
+//! removed nothing, or in which no count reached its maximum.
 //!
 //! Successors that the table does not contain are not part of the graph. For threads, neither are the steps of a state with a
-//! fault, which waits in the last level found. Therefore the search can run while the exploration is under way, over the states
-//! found so far: a cycle among them is a cycle of the product. It runs whenever the number of states has quadrupled (`Watch`),
-//! which costs a third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), computed during one pass
-//! (Barnat, Brim, Ročkai 2009), show some cycles earlier. But they take 4 to 8 bytes a state, which must move when the table
-//! grows, and they find cycles only by luck: the elimination finds every cycle among the states found so far.
+//! fault, which waits in the last level found. Therefore the search can run during the exploration, over the states found so far:
+//! a cycle among them is a cycle of the product. It runs each time the number of states has quadrupled (`Watch`), which costs a
+//! third more at worst. Maximal accepting predecessors (Brim, Černá, Moravec, Šimša 2004), computed during one pass (Barnat,
+//! Brim, Ročkai 2009), show some cycles earlier. But they take 4 to 8 bytes for each state, which must move when the table grows,
+//! and they find cycles only by luck. The elimination finds every cycle among the states found so far.
 
 use crate::exploration::{End, Limits};
 use crate::ir::{Field, Model};
@@ -34,33 +34,33 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use warpset::{Reference, Storage, VectorTable};
 
-/// States that a thread takes at a time.
+/// Number of states that a thread takes at a time.
 const PIECE: usize = 512;
 
-/// States that a thread takes at a time if it only finds their steps.
+/// Number of states that a thread takes at a time if it only finds their steps.
 const LARGE_PIECE: usize = 4096;
 
-/// States that a thread takes at a time if the table is on a GPU.
+/// Number of states that a thread takes at a time if the table is on a GPU.
 const PIECE_FOR_GPU: usize = 1 << 15;
 
 /// The state is in the residue.
 const IN: u16 = 1 << 15;
-/// The state was reached since the last reset; after the elimination: a search has visited the state.
+/// The state was reached since the last reset. After the elimination, the flag means that a search has visited the state.
 const REACHED: u16 = 1 << 14;
 /// The state belongs to the component of an accepting cycle.
 const ON_CYCLE: u16 = 1 << 13;
 /// Bits of the count of predecessors.
 const COUNT: u16 = ON_CYCLE - 1;
 
-/// Most rounds of a search during the exploration, before it is put off.
+/// Maximum number of rounds of a search during the exploration. After these, the search is postponed.
 pub const ROUNDS_ON_THE_WAY: u64 = 2;
 
-/// Returns `on_cpu`; or, if the table is on a GPU, as many states as are worth a transfer and a launch.
+/// Returns `on_cpu` or, if the table is on a GPU, the number of states that makes a transfer and a launch worthwhile.
 fn piece<S: Storage>(table: &VectorTable<S>, on_cpu: usize) -> usize {
     if table.device().is_gpu() { PIECE_FOR_GPU } else { on_cpu }
 }
 
-/// States that a thread takes at a time to find their steps.
+/// Number of states that a thread takes at a time in order to find their steps.
 pub fn large_piece<S: Storage>(table: &VectorTable<S>) -> usize {
     piece(table, LARGE_PIECE)
 }
@@ -70,9 +70,9 @@ pub fn large_piece<S: Storage>(table: &VectorTable<S>) -> usize {
 pub struct Automaton {
     field: Field,
     pub accepting: Vec<bool>,
-    /// `Property::accepting_components`: the component of each location, or 0.
+    /// By location, its component number in `Property::accepting_components`, or 0.
     pub components: Vec<u32>,
-    /// Whether each of these components has accepting locations only.
+    /// Whether all locations of these components are accepting.
     is_weak: bool,
 }
 
@@ -86,12 +86,12 @@ impl Automaton {
         Self { field: model.layout.locations[property.process], accepting, components, is_weak }
     }
 
-    /// Whether the search may end after this round, because another would remove nothing.
+    /// Whether the search may end after this round because another round would remove nothing.
     pub fn decides(&self, round: Decision) -> bool {
         round.after == round.before || (self.is_weak && !round.has_most)
     }
 
-    /// By location: 2 * the number of its component, + 1 if the location is accepting.
+    /// By location: 2 * its component number, + 1 if the location is accepting.
     #[cfg(feature = "cuda")]
     pub fn about_locations(&self) -> Vec<u32> {
         self.components.iter().zip(&self.accepting).map(|(component, accepting)| 2 * component + u32::from(*accepting)).collect()
@@ -101,7 +101,7 @@ impl Automaton {
         self.accepting[self.location(state)]
     }
 
-    /// The number of the component of the state's location; 0 if no accepting cycle can be there.
+    /// Component number of the state's location; 0 if no accepting cycle can contain the state.
     pub fn component(&self, state: &[u32]) -> u32 {
         self.components[self.location(state)]
     }
@@ -117,27 +117,27 @@ pub struct ResidueSearch<'a, S, X> {
     pub source: &'a X,
     pub automaton: &'a Automaton,
     pub limits: Limits,
-    /// Count of predecessors at which a count stays; tests use a smaller one.
+    /// Maximum of the count of predecessors, at which it stays; tests use a smaller one.
     pub most_count: u16,
 }
 
-/// The states that remain after the elimination, or why they are not known.
+/// The states that remain after the elimination, or the reason why they are not known.
 pub struct Residue {
-    /// Two bytes a slot of the table; empty while the residue is on a GPU.
+    /// Two bytes for each slot of the table; empty while the residue is on a GPU.
     pub flags: Vec<AtomicU16>,
     /// The states in the residue; empty while they are on a GPU.
     pub members: Vec<Reference>,
     /// Number of states in the residue.
     pub inside: u64,
-    /// States of the table whose location is accepting.
+    /// Number of states of the table whose location is accepting.
     pub accepting: u64,
-    /// Number of passes; each expanded all remaining states.
+    /// Number of passes. Each pass expanded all remaining states.
     pub passes: u64,
-    /// `None`: the residue is known.
+    /// Why the residue is not known; `None` if it is known.
     pub end: Option<End>,
 }
 
-/// Decides at which numbers of states a search of the states found so far runs.
+/// Decides at which numbers of states a search over the states found so far takes place.
 pub struct Watch {
     next: u64,
 }
@@ -179,7 +179,7 @@ fn is_inside(flags: u16) -> bool {
     flags & IN != 0
 }
 
-/// Adds a predecessor to the flags of a state. A state outside the residue stays as it is, and so does a count of `most`.
+/// Adds a predecessor to the flags of a state. Leaves a state outside the residue, and a count of `most`, unchanged.
 /// gpu/residue.cuh has the same function.
 pub fn counted(before: u16, most: u16) -> u16 {
     if before & IN == 0 {
@@ -189,8 +189,8 @@ pub fn counted(before: u16, most: u16) -> u16 {
     (before & !COUNT) | REACHED | if count < most { count + 1 } else { count }
 }
 
-/// Removes a predecessor from the flags of a state; removing the last one takes the state out of the residue. gpu/residue.cuh has
-/// the same function.
+/// Removes a predecessor from the flags of a state. When the last one is removed, the state leaves the residue. gpu/residue.cuh
+/// has the same function.
 pub fn uncounted(before: u16, most: u16) -> u16 {
     let count = before & COUNT;
     if before & IN == 0 || count == 0 || count >= most {
@@ -202,11 +202,11 @@ pub fn uncounted(before: u16, most: u16) -> u16 {
 /// Result of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
-    /// States in the residue before the round.
+    /// Number of states in the residue before the round.
     pub before: u64,
-    /// States in the residue after the round.
+    /// Number of states in the residue after the round.
     pub after: u64,
-    /// Whether the count of one of these states has reached its maximum.
+    /// Whether the count of some state of the residue has reached its maximum.
     pub has_most: bool,
 }
 
@@ -216,7 +216,7 @@ impl Residue {
         self.end.is_none() && self.inside > 0
     }
 
-    /// Marks all members as in the residue. The flags must be zeros before.
+    /// Marks all members as in the residue. All flags must be zero before.
     #[cfg(feature = "cuda")]
     pub fn put_in_members(&self) {
         // Relaxed: as in `contains`.
@@ -232,7 +232,7 @@ impl Residue {
         is_inside(self.flag(reference).load(Ordering::Relaxed))
     }
 
-    /// Marks the state as part of an accepting cycle's component.
+    /// Marks the state as part of a component with an accepting cycle.
     pub fn set_on_cycle(&self, reference: Reference) {
         self.flag(reference).fetch_or(ON_CYCLE, Ordering::Relaxed);
     }
@@ -241,12 +241,12 @@ impl Residue {
         self.flag(reference).load(Ordering::Relaxed) & ON_CYCLE != 0
     }
 
-    /// Returns true for the first visit of the state only, once the residue is known and `forget` was called.
+    /// Returns true only for the first visit of the state. Requires that the residue is known and that `forget` was called.
     pub fn visit(&self, reference: Reference) -> bool {
         self.flag(reference).fetch_or(REACHED, Ordering::Relaxed) & REACHED == 0
     }
 
-    /// Clears all flags except whether a state is in the residue.
+    /// Clears all flags except `IN`.
     pub fn forget(&self) {
         self.flags.par_iter().filter(|flag| flag.load(Ordering::Relaxed) & !IN != 0).for_each(|flag| {
             flag.fetch_and(IN, Ordering::Relaxed);
@@ -260,7 +260,7 @@ impl Residue {
         changed.is_ok_and(|before| before & REACHED == 0)
     }
 
-    /// Removes a predecessor. Returns true if it was the last one, so that the state has left the residue.
+    /// Removes a predecessor. Returns true if it was the last one, so that the state leaves the residue.
     fn uncount(&self, reference: Reference, most: u16) -> bool {
         let change = |before| Some(uncounted(before, most)).filter(|after| *after != before);
         let changed = self.flag(reference).fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
@@ -269,9 +269,9 @@ impl Residue {
 }
 
 impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
-    /// Finds the residue of the states in the table. Running out of memory is not an error; it is reported in `end`.
+    /// Finds the residue of the states in the table. If memory runs out, this is not an error, but is reported in `end`.
     ///
-    /// `most_rounds`: number of rounds after which the search gives up.
+    /// After `most_rounds` rounds, the search gives up.
     pub fn run(&self, most_rounds: u64) -> Result<Residue> {
         let mut residue = Residue { flags: Vec::new(), members: Vec::new(), inside: 0, accepting: 0, passes: 0, end: None };
         let slots = self.table.slots() as usize;
@@ -319,12 +319,12 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         Ok(accepting)
     }
 
-    /// Bytes of the table and `more`.
+    /// Bytes of the table plus `more`.
     fn bytes(&self, more: u64) -> u64 {
         self.table.bytes().saturating_add(more)
     }
 
-    /// Adds all states that may be on accepting cycles to the residue. Returns the accepting ones among them.
+    /// Adds all states that may be on accepting cycles to the residue. Returns those of them that are accepting.
     fn begin(&self, residue: &mut Residue) -> Result<Result<Vec<Reference>, Stopped>> {
         let mut accepting = Vec::new();
         for (number, row) in self.table.iter().enumerate() {
@@ -333,7 +333,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
                 if let Some(stop) = (self.limits.stop)() {
                     return Ok(Err(Stopped::By(stop)));
                 }
-                // Lists grow by doubling, and a pass has two further lists.
+                // The factor 4: lists grow by doubling, and a pass needs two more lists.
                 let lists = 4 * size_of::<Reference>() * (residue.members.len() + accepting.len());
                 if self.bytes((2 * residue.flags.len() + lists) as u64) > self.limits.bytes {
                     return Ok(Err(Stopped::Memory));
@@ -396,7 +396,8 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         Ok(Ok(()))
     }
 
-    /// Takes all steps from these states within their components. Returns the targets of the steps for which `take` is true.
+    /// Takes all steps from these states that stay within one component. Returns the targets of the steps for which `take`
+    /// returns true.
     fn expand(
         &self,
         states: &[Reference],
@@ -430,8 +431,8 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         Ok(Ok(all))
     }
 
-    /// Calls `visit` for each step from these states within their components to a state in the table, with the index of the
-    /// source state and the reference and words of the target.
+    /// Calls `visit` for each step from these states that stays within one component and leads to a state of the table. Passes
+    /// the index of the source state, and the reference and words of the target.
     pub fn steps(
         &self,
         references: &[Reference],
@@ -472,7 +473,7 @@ impl Residue {
     }
 }
 
-/// Memory of a thread.
+/// Reusable memory of a thread.
 #[derive(Default)]
 pub struct Workspace {
     scratch: Scratch,
@@ -481,13 +482,15 @@ pub struct Workspace {
     parents: Vec<u32>,
 }
 
-/// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state.
+/// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state: the least one of the
+/// first level with such states, of those for which `is_best` returns true if there are any.
 pub fn path_to_marked<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
     limits: Limits,
     initial: &[u32],
     residue: &Residue,
+    is_best: impl Fn(&[u32]) -> bool,
 ) -> Result<(Vec<Vec<u32>>, Reference)> {
     let width = source.width();
     let first = table.locate_many(initial)?[0].context("the initial state is stored")?;
@@ -496,8 +499,10 @@ pub fn path_to_marked<S: Storage, X: Successors>(
     let mut kept = 0;
     let entry = loop {
         let level = levels.last().expect("it begins with one");
-        if let Some(entry) = level.iter().find(|of| residue.is_on_cycle(**of)) {
-            break *entry;
+        let entries: Vec<Reference> = level.iter().filter(|of| residue.is_on_cycle(**of)).copied().collect();
+        let words = table.get_many(&entries)?;
+        if let Some((_, entry)) = words.chunks_exact(width).zip(entries).min_by_key(|(state, _)| (!is_best(state), *state)) {
+            break entry;
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
         ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ran out during the search for the path");

@@ -1,12 +1,12 @@
 //! Formulas about the runs of a net, decided over its states in memory.
 //!
 //! One exploration serves all formulas. Its states and steps are loaded once ([`StateGraph`]), with the value of each condition
-//! in each state. For a formula, one thread searches the product of the states with the automaton of the runs that violate it,
-//! depth first and without storing its states: it ends at the first component with an accepting state and a step (Gabow 2000;
-//! Couvreur 1999), or at an accepting location that no run leaves.
+//! in each state. For each formula, one thread searches the product of these states with the automaton that accepts the violating
+//! runs. The search is depth-first and does not store product states. It ends at the first component with an accepting state and
+//! a step (Gabow 2000; Couvreur 1999), or at an accepting location that no run leaves.
 //!
-//! The states may be a part of all. A run through them violates the formula, whatever the other states are. If no run through
-//! them does, the formula holds only if the product never leads out of them.
+//! The loaded states may be only a part of all states. If a run through them violates the formula, it does so whatever the other
+//! states are. If no run through them does, the formula holds only if the product never leaves the loaded states.
 
 use super::graph::{NOWHERE, StateGraph};
 use crate::exploration::Limits;
@@ -16,23 +16,24 @@ use warpset::{Storage, VectorTable};
 use warpset_model::ltl::buchi::{Buchi, Cube, Label};
 use warpset_model::net::marking::Check;
 
-/// Product states between two looks at the limits.
+/// Number of product states between two checks of the limits.
 const BETWEEN_LOOKS: u32 = 1 << 16;
 
-/// Order of a product state whose component is complete. Others have theirs from 1 on; 0 is that of states not found.
+/// Order of a product state whose component is complete. Product states in open components are numbered from 1 on; 0 means not
+/// found.
 const DONE: u32 = u32::MAX;
 
 /// The runs that violate a formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violating {
     pub automaton: Buchi,
-    /// Number of the condition of each proposition, among those of [`Runs`].
+    /// By proposition, the number of its condition among the conditions of [`Runs`].
     pub conditions: Vec<usize>,
 }
 
 /// The states of a net, in memory.
 pub struct Runs {
-    /// The values are bits: bit 0 is set if no transition is enabled, the next ones tell which conditions hold.
+    /// The values are bits: bit 0 is set if no transition is enabled, and the next bits say which conditions hold.
     graph: StateGraph<u64>,
     words_of_state: usize,
 }
@@ -41,14 +42,14 @@ pub struct Runs {
 struct Step {
     state: u32,
     location: u32,
-    /// Where the locations begin to which the automaton may move from here.
+    /// Start in `moves` of the locations to which the automaton may move from here.
     moves: usize,
-    /// The next successor of the state, and the next of these locations.
+    /// The next successor of the state to visit, and the next of these locations.
     successor: u32,
     next_move: u32,
 }
 
-/// Whether a label is true where these propositions hold, and no others.
+/// Whether a label is true if exactly the propositions in `holding` hold.
 fn holds(label: &Label, holding: u64) -> bool {
     let cube = |cube: &Cube| holding & cube.positive == cube.positive && holding & cube.negative == 0;
     label.0.iter().any(cube)
@@ -59,7 +60,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// The limit of memory or time, or a failure of the table.
+    /// The limit of memory or time is reached, or the table fails.
     pub fn load<S: Storage>(
         table: &VectorTable<S>,
         interpreted: &Interpreted,
@@ -88,8 +89,8 @@ impl Runs {
         self.graph.bytes()
     }
 
-    /// Whether some run violates the formula; `None` if the stored states do not tell, or a limit ended the search. `limits`: of
-    /// this search alone.
+    /// Whether some run violates the formula. `None` if the stored states do not decide that, or if a limit ended the search.
+    /// `limits` are for this search alone.
     pub fn is_violated(&self, violating: &Violating, limits: Limits) -> Option<bool> {
         let automaton = &violating.automaton;
         let locations = automaton.edges.len();
@@ -102,10 +103,10 @@ impl Runs {
             |at: usize| automaton.accepting[at] && automaton.edges[at].iter().any(|(label, to)| *to == at && label.is_true());
         let is_last: Vec<bool> = (0..locations).map(is_last).collect();
         let number = |state: u32, location: u32| state as usize * locations + location as usize;
-        // Zeros, which take memory when they are written to.
+        // Zeros, whose memory is used only when they are written.
         let mut order = vec![0u32; count];
-        // States whose components are not complete; the components so far, by their first order and whether one of their states
-        // is accepting; and the path, with the moves of all its states.
+        // `open`: states whose components are not complete. `components`: the components so far, with their first order and
+        // whether they have an accepting state. `path`: the path, whose moves are in `moves`.
         let (mut open, mut components, mut path): (Vec<usize>, Vec<(u32, bool)>, Vec<Step>) = Default::default();
         let mut moves: Vec<u32> = Vec::new();
         let (mut found, mut leads_out) = (0u32, false);
@@ -143,7 +144,7 @@ impl Runs {
                 }
                 next = None;
                 if to != DONE {
-                    // A step back into an open component joins all components since.
+                    // A step back into an open component joins all components after that one to it.
                     let mut is_accepting = false;
                     while let Some(&(first, accepting)) = components.last() {
                         is_accepting |= accepting;
@@ -173,10 +174,10 @@ impl Runs {
         }
     }
 
-    /// The next successor of the last product state on the path.
+    /// Returns the next successor of a product state, and advances `step`.
     fn next(&self, step: &mut Step, moves: &[u32]) -> Option<(u32, u32)> {
         let itself = [step.state];
-        // A run that ends in a deadlock stays there.
+        // A run that ends in a deadlock stays there for ever.
         let successors = if self.bit(step.state, 0) { &itself[..] } else { self.graph.successors(step.state as usize) };
         while let Some(&to) = successors.get(step.successor as usize) {
             if to != NOWHERE
@@ -190,10 +191,10 @@ impl Runs {
         None
     }
 
-    /// Whether a state has steps that lead to no stored state.
+    /// Whether a step of the state leads to a state that is not stored.
     fn is_open(&self, state: u32) -> bool {
         let successors = self.graph.successors(state as usize);
-        // Steps with a fault are not in the graph.
+        // A state without steps that is no deadlock has a fault: steps with a fault are not in the graph.
         successors.contains(&NOWHERE) || (successors.is_empty() && !self.bit(state, 0))
     }
 

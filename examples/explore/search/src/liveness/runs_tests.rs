@@ -1,4 +1,4 @@
-//! Verdicts of formulas over states in memory, compared with those of explorations of the products.
+//! Compares verdicts of formulas over states in memory with verdicts of explorations of the products.
 //!
 //! Keeps these promises of `examples/explore/docs/nets.md`:
 //!
@@ -27,7 +27,7 @@ use warpset_model::net::marking::{Amount, Check, Condition};
 use warpset_random_models::net::net;
 use warpset_testing::sizes::sized;
 
-/// Most states of a net, and of a product.
+/// Maximum number of states of a net, and of a product.
 const MOST: u64 = 500;
 
 fn formula() -> impl Strategy<Value = Formula> {

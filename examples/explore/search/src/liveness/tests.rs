@@ -1,4 +1,5 @@
-//! Verdicts compared with another algorithm, over a graph made by the interpreter; every table, interpreted and compiled.
+//! Compares verdicts with those of another algorithm over a graph that the interpreter builds; for every table, interpreted and
+//! compiled.
 
 use super::check::{Conclusion, Question, Verdict};
 use super::fairness::By;
@@ -38,7 +39,7 @@ pub struct ProductGraph {
     transitions: u64,
 }
 
-/// Reference search; `None` at a fault, or above `most` states.
+/// Builds the graph of a product. `None` if there is a fault or more than `most` states.
 pub fn graph(model: &Model, most: usize) -> Option<ProductGraph> {
     let interpreter = Interpreter::new(model);
     let property = model.property.as_ref().unwrap();
@@ -121,7 +122,7 @@ fn check<S: Storage>(model: &Model, limits: Limits) -> (Exploration, Conclusion)
     check_with::<S, _>(model, &question, &source, limits, 64)
 }
 
-/// Compares the verdict, the counts and the run with the graph.
+/// Compares the verdict, the counts and the run with those of the graph.
 fn compare(model: &Model, graph: &ProductGraph, (exploration, conclusion): &(Exploration, Conclusion), is_complete: bool) {
     let violated = has_accepting_cycle(graph);
     let expected = if violated { Verdict::Violated } else { Verdict::Holds };
@@ -151,7 +152,7 @@ proptest! {
         compare(&dve.model, &graph, &check::<Bucket>(&dve.model, KEEP_GOING), true);
         compare(&dve.model, &graph, &check::<Tree>(&dve.model, KEEP_GOING), true);
         compare(&dve.model, &graph, &check::<CompactTree>(&dve.model, EARLY), false);
-        // Counts that stay at 1 or 2 cost additional rounds but change nothing.
+        // Counts that stay at 1 or 2 cost more rounds but do not change the result.
         let checks = Checks::default();
         let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
         let table = VectorTable::<Bucket>::builder(dve.model.layout.words).capacity(64);
@@ -168,8 +169,8 @@ proptest! {
     }
 }
 
-/// Whether there is a weakly fair accepting cycle, by copies of the product: one for each process or component of a network that
-/// the run waits for (Choueka 1974).
+/// Whether there is a weakly fair accepting cycle. Uses copies of the product: one for each process or component of a network
+/// that the run waits for (Choueka 1974).
 fn has_fair_cycle(model: &Model, most: usize) -> Option<bool> {
     let interpreter = Interpreter::new(model);
     let property = model.property.as_ref().unwrap();
@@ -230,12 +231,12 @@ proptest! {
         let (_, conclusion) = check_with::<Tree, _>(&dve.model, &question, &source, EARLY, 64);
         let expected = if violated { Verdict::Violated } else { Verdict::Holds };
         prop_assert_eq!(conclusion.verdict, expected, "{}", text);
-        // The run that is shown was replayed, and its fairness checked.
+        // The search has replayed the run that is shown, and has checked its fairness.
         prop_assert_eq!(conclusion.lasso.is_some_and(|lasso| lasso.is_ok()), violated);
     }
 }
 
-/// Steps of different processes may lead to the same state; a fair loop must show the right ones.
+/// Steps of different processes may lead to the same state. A fair loop must show the right processes.
 #[test]
 fn fair_loops_show_whose_step_it_is() {
     let process = |name| format!("process {name} {{\nstate s;\ninit s;\ntrans s -> s {{}};\n}}\n");
@@ -264,7 +265,7 @@ fn asked(file: &str, formula: &str, fair: bool) -> (Text, Question) {
     (text, question)
 }
 
-/// Conditions in the syntax of each language, for all runs and for fair runs.
+/// Asks questions in the syntax of each language, for all runs and for fair runs.
 #[test]
 fn formulas_have_these_verdicts_in_every_language() {
     let mut met: HashMap<(&str, bool), Vec<bool>> = HashMap::new();
@@ -301,17 +302,17 @@ fn formulas_have_these_verdicts_in_every_language() {
             ] {
                 let expected = if violated { Verdict::Violated } else { Verdict::Holds };
                 assert_eq!(conclusion.verdict, expected, "{file}: {formula}, fair: {fair}");
-                // The run that is shown was replayed, and its fairness checked.
+                // The search has replayed the run that is shown, and has checked its fairness.
                 assert_eq!(conclusion.lasso.is_some_and(|lasso| lasso.is_ok()), violated, "{file}: {formula}, fair: {fair}");
             }
         }
     }
-    // Each language has both verdicts, and fairness makes a difference.
+    // Each language has both verdicts, and fairness changes some verdict.
     assert!(met.values().all(|of| of.contains(&true) && of.contains(&false)), "{met:?}");
     assert!(["vending.slco", "crossing.exp"].iter().any(|file| met[&(*file, false)] != met[&(*file, true)]), "{met:?}");
 }
 
-/// Fairness makes a difference.
+/// Fairness changes the verdict of some products.
 #[test]
 fn random_products_are_violated_unfairly_only_too() {
     let mut runner = TestRunner::deterministic();
@@ -326,7 +327,8 @@ fn random_products_are_violated_unfairly_only_too() {
     assert!(!verdicts.contains(&(false, true)));
 }
 
-/// The compiled functions give the interpreter's results. Only few are compared, because a compiler takes a second for each.
+/// The compiled functions give the same results as the interpreter. Only few are compared, because compiling takes a second for
+/// each.
 #[test]
 fn compiled_products_are_the_interpreters() {
     let mut runner = TestRunner::deterministic();
@@ -365,7 +367,8 @@ fn random_products_are_of_every_kind_and_verdict() {
     }
 }
 
-/// A counter from 0 to `length`, which returns to 0 if `closes`. The automaton leaves its accepting state for one step at 7.
+/// A counter from 0 to `length`, which returns to 0 if `closes`. The automaton leaves its accepting state for one step when the
+/// counter is 7.
 fn ring(length: u32, closes: bool) -> Dve {
     let last = if closes { "x == LAST" } else { "false" };
     read(&format!(
@@ -378,13 +381,13 @@ fn ring(length: u32, closes: bool) -> Dve {
 
 #[test]
 fn a_run_has_the_fewest_steps() {
-    // The automaton leaves its accepting state for one step at 7, and returns.
+    // The automaton leaves its accepting state for one step when the counter is 7, and returns.
     let dve = ring(20, true);
     let (_, conclusion) = check::<Bucket>(&dve.model, KEEP_GOING);
     let lasso = conclusion.lasso.unwrap().unwrap();
     assert_eq!((conclusion.verdict, lasso.begins, lasso.steps.len(), lasso.why_longer), (Verdict::Violated, 0, 21, None));
     let (_, conclusion) = check::<Bucket>(&ring(20, false).model, KEEP_GOING);
-    // The run stays at 20 forever, where there is no step.
+    // The run stays at 20 for ever, because there is no further step.
     let lasso = conclusion.lasso.unwrap().unwrap();
     assert_eq!((lasso.begins, lasso.steps.len()), (20, 21));
     assert_eq!(lasso.steps[20].system, None);
@@ -400,7 +403,7 @@ fn a_limit_leaves_it_unknown_unless_there_is_a_cycle_already() {
         let (exploration, conclusion) = check::<Bucket>(&dve.model, Limits { states, bytes, ..EARLY });
         assert_eq!((conclusion.verdict, conclusion.lasso.is_some()), (Verdict::Unknown, false), "{:?}", exploration.end);
     }
-    // The model has a loop at the start, and a long path beside it.
+    // The model has a loop at its start, and a long path that does not lead to the loop.
     let dve = read(
         "int x; process P { state s, t; init s; trans s -> s { effect x = x + 1; }, s -> t {}, t -> t {}; }
          process Runs { state q; init q; accept q; trans q -> q {}; } system async property Runs;",
@@ -497,7 +500,7 @@ fn faults_of_guards_are_faults_of_the_model() {
 
 #[test]
 fn states_with_a_fault_lead_nowhere_and_their_neighbours_do() {
-    // All states with sum 60 have a fault, which is not found yet: they wait in the last level, among others.
+    // All states with sum 60 have a fault. It is not found yet: these states wait in the last level, among others.
     let grid = "int a, b; byte done; process P { state s, e; init s; trans s -> s { guard a < 120; effect a = a + 1; },
          s -> s { guard b < 120; effect b = b + 1; }, s -> e { guard a == 120 and b == 120; effect done = 1; }, LOOP
          s -> s { guard 10 / (60 - a - b) == 77; }, e -> e {}; }
@@ -533,7 +536,7 @@ fn classes_are_by_syntax() {
         ("r", "q -> q {}, q -> r {}, r -> r { guard x == 1; }", AutomatonClass::Weak, [0, 1, 0]),
         ("r", "q -> r {}, r -> q {}", AutomatonClass::General, [1, 1, 0]),
         ("q, r", "q -> r { guard x; }, r -> q {}", AutomatonClass::Weak, [1, 1, 0]),
-        // Locations that are not reached do not count, nor do accepting states without a move.
+        // Locations that cannot be reached do not count. Neither do accepting states without a move.
         ("q, u", "q -> q {}, u -> r {}, r -> u {}", AutomatonClass::Terminal, [1, 0, 0]),
         ("u", "q -> q {}, q -> u {}", AutomatonClass::Weak, [0, 0, 0]),
         ("r, u", "q -> u {}, u -> r { guard true; }, r -> r {}", AutomatonClass::Terminal, [0, 1, 0]),
@@ -543,7 +546,7 @@ fn classes_are_by_syntax() {
     }
 }
 
-/// Kernels change a state's flags as threads do: compared for all flags.
+/// Compares how kernels and threads change the flags of a state, for all flags.
 #[cfg(feature = "cuda")]
 #[test]
 fn flags_change_on_gpus_as_here() {
@@ -561,7 +564,7 @@ fn flags_change_on_gpus_as_here() {
         compiled => assert!(compiled.unwrap().success()),
     }
     type Change = unsafe extern "C" fn(u16, u32) -> u16;
-    // SAFETY: the library was just compiled; both functions have these types, and compute with their arguments only.
+    // SAFETY: the library was just compiled. Both functions have these types and only compute with their arguments.
     unsafe {
         let library = libloading::Library::new(&library).unwrap();
         let (up, down) = (library.get::<Change>(b"up").unwrap(), library.get::<Change>(b"down").unwrap());
@@ -577,7 +580,8 @@ fn flags_change_on_gpus_as_here() {
 /// States, and the numbers of each state's successors.
 type States = (Vec<Vec<u32>>, Vec<Vec<usize>>);
 
-/// All states of a model and their successors, by the interpreter; `None` at a fault or above `most` states.
+/// Returns all states of a model and their successors, found by the interpreter. `None` if there is a fault or more than `most`
+/// states.
 fn states(dve: &Dve, most: usize) -> Option<States> {
     let interpreter = Interpreter::new(&dve.model);
     let mut states = vec![dve.model.initial_state()];
@@ -630,7 +634,7 @@ proptest! {
         let holds: Vec<bool> = all.iter().map(|state| interpreter.value(&condition, state).unwrap() != 0).collect();
         let from: Vec<Vec<bool>> = (0..all.len()).map(|state| reached(&successors, state)).collect();
         let is_lost = |state: usize| !(0..all.len()).any(|to| from[state][to] && holds[to]);
-        // A state is in a bottom component if every state that it reaches reaches it back.
+        // A state is in a bottom component if each state that it can reach can reach it.
         let is_bottom = |state: usize| (0..all.len()).all(|to| !from[state][to] || from[to][state]);
         let is_livelock = |state: usize| is_lost(state) && is_bottom(state) && !successors[state].is_empty();
         let checks = Checks::default();

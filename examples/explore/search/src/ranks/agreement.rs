@@ -1,4 +1,4 @@
-//! Small collective operations of the ranks: sums of a few numbers, and on top of them who is first and what its data are.
+//! Small collective operations of the ranks: sums of a few numbers, and on top of them the least of their states.
 
 use super::search::Table;
 use crate::exploration::Limits;
@@ -6,7 +6,7 @@ use crate::stopping::Stop;
 use std::time::Duration;
 use warpset::{Result, Storage};
 
-/// Numbers that one collective call adds up.
+/// How many numbers one collective call adds up.
 pub const NUMBERS: usize = 16;
 
 /// Whether a rank should stop, as numbers that can be added up over the ranks.
@@ -18,7 +18,7 @@ impl Stops {
         Self::of_reason((limits.stop)())
     }
 
-    /// The numbers, for sums.
+    /// The numbers, to be added up.
     pub fn numbers(self) -> [u64; 3] {
         self.0
     }
@@ -35,7 +35,7 @@ impl Stops {
         self.0 != [0; 3]
     }
 
-    /// Puts these numbers before others.
+    /// Puts these numbers in front of others.
     pub fn with<const N: usize, const M: usize>(self, others: [u64; N]) -> [u64; M] {
         const { assert!(M == N + 3) };
         std::array::from_fn(|at| if at < 3 { self.0[at] } else { others[at - 3] })
@@ -51,8 +51,9 @@ impl Stops {
     }
 }
 
-/// Returns the first rank for which `has` is true; all ranks get the same answer.
-pub fn first_of<S: Storage>(table: &mut Table<S>, has: bool) -> Result<Option<usize>> {
+/// Returns the ranks for which `has` is true; all ranks get the same answer.
+fn ranks_with<S: Storage>(table: &mut Table<S>, has: bool) -> Result<Vec<usize>> {
+    let mut ranks = Vec::new();
     // Each rank sets a bit of its own.
     for first in (0..table.ranks()).step_by(64 * NUMBERS) {
         let mut own = [0u64; NUMBERS];
@@ -60,15 +61,25 @@ pub fn first_of<S: Storage>(table: &mut Table<S>, has: bool) -> Result<Option<us
             own[at / 64] = 1 << (at % 64);
         }
         let all = table.sum(own)?;
-        if let Some(word) = all.iter().position(|word| *word != 0) {
-            return Ok(Some(first + word * 64 + all[word].trailing_zeros() as usize));
-        }
+        ranks.extend((0..64 * NUMBERS).filter(|at| all[at / 64] >> (at % 64) & 1 == 1).map(|at| first + at));
     }
-    Ok(None)
+    Ok(ranks)
+}
+
+/// Returns the least of the states that ranks have, word by word; all ranks get the same answer. `None` if no rank has one.
+pub fn least_of<S: Storage>(table: &mut Table<S>, own: Option<&[u32]>) -> Result<Option<Vec<u32>>> {
+    let mut least: Option<Vec<u32>> = None;
+    for rank in ranks_with(table, own.is_some())? {
+        let mut state = own.filter(|_| rank == table.rank()).map(<[u32]>::to_vec).unwrap_or_default();
+        state.resize(table.local().width(), 0);
+        share(table, rank, &mut state)?;
+        least = least.into_iter().chain([state]).min();
+    }
+    Ok(least)
 }
 
 /// Copies the words of rank `winner` to all ranks. All ranks must pass equally many words.
-pub fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32]) -> Result<()> {
+fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32]) -> Result<()> {
     let has = table.rank() == winner;
     for part in words.chunks_mut(NUMBERS) {
         let mut own = [0u64; NUMBERS];
@@ -79,7 +90,7 @@ pub fn share<S: Storage>(table: &mut Table<S>, winner: usize, words: &mut [u32])
     Ok(())
 }
 
-/// Returns a number of each rank, by rank; all ranks get the same list.
+/// Returns the number that each rank passes, by rank. All ranks get the same list.
 pub fn of_each<S: Storage>(table: &mut Table<S>, own: u64) -> Result<Vec<u64>> {
     let mut all = Vec::new();
     for first in (0..table.ranks()).step_by(NUMBERS) {

@@ -1,8 +1,8 @@
 //! A search over several ranks: the table is distributed over them, and each rank expands the states that it owns.
 //!
-//! Each rank takes the steps of search.rs together with all others. A [`Worker`] expands its states by threads or on its GPU.
-//! Ranks are threads of this process, or one rank is this process and the others are further processes. All ranks compute the
-//! same result.
+//! All ranks execute the steps of search.rs together. A [`Worker`] expands the states of its rank by threads or on the rank's
+//! GPU. Either all ranks are threads of this process, or one rank is this process and the others are other processes. All ranks
+//! compute the same result.
 
 mod agreement;
 mod numbers;
@@ -25,7 +25,7 @@ use anyhow::Result;
 use search::Member;
 use warpset::{Device, Spec, Storage};
 
-/// Creates ranks with these tables; threads expand the states.
+/// Creates ranks with these tables. Threads expand the states.
 pub fn on_threads_of<'a, S: Storage, X: Successors>(
     tables: Vec<Table<S>>,
     source: &'a X,
@@ -34,7 +34,7 @@ pub fn on_threads_of<'a, S: Storage, X: Successors>(
     with_workers(tables, |_| Ok(OnThreads::new(source)), interpreted)
 }
 
-/// Creates ranks with these tables and workers. All workers are made at the same time.
+/// Creates ranks with these tables and workers. All workers are created at the same time.
 pub fn with_workers<S: Storage, W: Worker<S>>(
     tables: Vec<Table<S>>,
     worker: impl Fn(&Table<S>) -> Result<W> + Sync,
@@ -42,7 +42,7 @@ pub fn with_workers<S: Storage, W: Worker<S>>(
 ) -> Result<Ranks<S, W>> {
     let initial = interpreted.interpreter.model().initial_state();
     let made = on_all(tables, |mut table| {
-        // Every rank learns of a failure before any begins.
+        // Tell every rank about a failure before any rank begins.
         let worker = worker(&table);
         let [failures] = table.sum([u64::from(worker.is_err())])?;
         let worker = worker?;
@@ -57,7 +57,7 @@ pub struct Ranks<S, W> {
 }
 
 impl<S: Storage, W: Worker<S>> Ranks<S, W> {
-    /// Runs `each` on all ranks of this process, together with those of other processes, and returns the common result.
+    /// Runs `each` on all ranks of this process, together with the ranks of other processes, and returns the common result.
     fn agreed<T: Send>(&mut self, each: impl Fn(&mut Member<S, W>) -> Result<T> + Sync) -> Result<T> {
         Ok(first_error(on_all(&mut self.members, each))?.swap_remove(0))
     }
@@ -72,7 +72,7 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
         self.agreed(|member| {
             let own = member.table()?.local();
             let own = survey.run(own, stop);
-            // Every rank learns of a failure before any goes on.
+            // Tell every rank about a failure before any rank continues.
             let [failures] = member.collect(|table| table.sum([u64::from(own.is_err())]))?;
             let mut all = own?;
             if failures > 0 {
@@ -95,7 +95,8 @@ impl<S: Storage, W: Worker<S>> Ranks<S, W> {
         })
     }
 
-    /// The devices of the ranks of this process, and the number of ranks in other processes, each on a device of its own.
+    /// The devices of the ranks of this process, and the number of ranks in other processes. Each rank of another process has its
+    /// own device.
     pub fn devices(&self) -> Result<(Vec<&Device>, usize)> {
         let mut own: Vec<&Device> = Vec::new();
         for member in &self.members {

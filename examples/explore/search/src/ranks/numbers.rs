@@ -1,4 +1,4 @@
-//! Figures reported after a search over ranks: distribution of the states and traffic between the ranks.
+//! Figures that are reported after a search over ranks: distribution of the states and traffic between the ranks.
 
 use super::agreement::of_each;
 use super::search::Member;
@@ -9,17 +9,17 @@ use warpset::{Stats, Storage};
 /// Figures of a search, equal on all ranks.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
-    /// States that each rank owns.
+    /// Number of states that each rank owns.
     pub states: Vec<u64>,
-    /// Fill of the fullest table / fill of all tables together.
+    /// Fill of the fullest table, divided by the fill of all tables together.
     pub balance: f64,
-    /// Bytes sent from any rank to any other.
+    /// Total number of bytes that ranks sent to other ranks.
     pub bytes_exchanged: u64,
-    /// Seconds spent waiting for other ranks, including copies that the host waits for; the sum over all ranks.
+    /// Seconds that ranks waited for other ranks, including copies for which the host waits; summed over all ranks.
     pub waited: f64,
-    /// Statistics of all tables together, without the lengths of probe sequences.
+    /// Statistics of all tables together. Excludes the lengths of probe sequences.
     pub stats: Stats,
-    /// Devices of the ranks, as far as this process knows them.
+    /// Devices of the ranks that this process knows.
     pub devices: String,
 }
 

@@ -1,9 +1,9 @@
-//! A rank that keeps its states in host memory and expands them by threads, whatever its table's device.
+//! A rank that keeps its states in host memory and expands them by threads, whatever the device of its table is.
 
 use super::search::{RankNumbers, Table};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
-use crate::exploration::{Found, Limits};
+use crate::exploration::Limits;
 use crate::path;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::Result;
@@ -11,19 +11,19 @@ use rayon::prelude::*;
 use warpset::cluster::Request;
 use warpset::{Reference, Storage, Tally};
 
-/// States that a thread takes at a time (`PIECE`), and that a rank expands per round (`ROUND`).
+/// Number of states that a thread takes at a time (`PIECE`), and number of states that a rank expands in each round (`ROUND`).
 const PIECE: usize = 512;
 const ROUND: usize = 1 << 16;
 
 pub struct OnThreads<'a, X> {
     source: &'a X,
-    /// Words of the level, number of its expanded states, and words and references of the next level.
+    /// Words of the level's states, number of these states that are expanded, and words and references of the next level.
     level: Vec<u32>,
     done: usize,
     next: (Vec<u32>, Vec<Reference>),
     /// Successors of the last round.
     offered: Vec<u32>,
-    /// References of the states of each level, if they are kept; valid if the table has not grown.
+    /// By level, the references of its states, if the search keeps them. Valid as long as the table has not grown.
     kept: Option<Vec<Vec<Reference>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a, X: Successors> OnThreads<'a, X> {
         Self { source, level: Vec::new(), done: 0, next: (Vec::new(), Vec::new()), offered: Vec::new(), kept: None }
     }
 
-    /// Offers states to all ranks, and adds the states stored in this rank's table to the next level.
+    /// Offers states to all ranks. Adds the states that this rank's table has stored to the next level.
     fn put<S: Storage>(&mut self, table: &mut Table<S>, states: &[u32], own: RankNumbers) -> Result<(Tally, RankNumbers)> {
         let batch = table.find_or_put_many_with(states, Request::new().stored_here(true).sum(own))?;
         self.next.0.extend(table.local().get_many(&batch.stored_here)?);
@@ -64,11 +64,11 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         (self.level.len() / self.source.width() - self.done) as u64
     }
 
-    fn expand(&mut self, _: &Table<S>, level: u64, _: Limits) -> Result<Round> {
+    fn expand(&mut self, _: &Table<S>, level: u64, only_faults: bool) -> Result<Round> {
         let width = self.source.width();
         let first = self.done;
         self.done = (first + ROUND).min(self.level.len() / width);
-        let (round, offered) = expand(&self.level[first * width..self.done * width], self.source, level);
+        let (round, offered) = expand(&self.level[first * width..self.done * width], self.source, level, only_faults);
         self.offered = offered;
         Ok(round)
     }
@@ -107,15 +107,11 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
 }
 
 /// Expands states, by all threads of the pool. Also returns the successors.
-fn expand<X: Successors>(states: &[u32], source: &X, level: u64) -> (Round, Vec<u32>) {
+fn expand<X: Successors>(states: &[u32], source: &X, level: u64, only_faults: bool) -> (Round, Vec<u32>) {
     let width = source.width();
     let piece = |(scratch, expansion): &mut (Scratch, Expansion), states: &[u32]| {
         expansion.clear();
-        source.expand(states, scratch, expansion);
-        let found = expansion.violation.take().map(|(at, violation)| {
-            let state = states[at * width..][..width].to_vec();
-            Found { violation, state, level }
-        });
+        let found = source.expand_all(states, level, only_faults, scratch, expansion);
         let round = Round {
             transitions: expansion.parents.len() as u64,
             deadlocks: expansion.deadlocks,

@@ -1,15 +1,15 @@
-//! One rank's part of a search, taken in step with all other ranks.
+//! One rank's part of a search, in step with all other ranks.
 //!
-//! All ranks take the same steps: each expands a part of its states of the level, offers the successors to all ranks, and keeps
-//! the states that its own table has stored meanwhile for the next level. Each rank sends its counts along with its offer. The
-//! sums are the same on all ranks, so all decide alike whether to continue, grow or stop. Counts, levels and the level of a
-//! violation are therefore those of a search by one rank. The size of the next level is known from the number of new states in
-//! this one: a level of one round costs one offer.
+//! All ranks execute the same steps: each expands a part of its states of the level, offers the successors to all ranks, and adds
+//! the states that its own table has stored meanwhile to the next level. With its offer, each rank sends its counts. All ranks
+//! get the same sums, so all make the same decision whether to continue, grow or stop. Counts, levels and the level of a
+//! violation are therefore those of a search by one rank. The number of new states in a level gives the size of the next level,
+//! so a level of one round costs only one offer.
 //!
-//! No rank waits for a rank that has failed: between two collective calls a failed rank keeps its error, and reports it with the
-//! next sums. A rank that cannot even do that drops its table, which ends the connection for the others (`Member::with`).
+//! No rank waits for a rank that has failed. Between two collective calls, a failed rank keeps its error and reports it with the
+//! next sums. A rank that cannot do that drops its table, which ends the connection for the others (`Member::with`).
 
-use super::agreement::{Stops, first_of, share};
+use super::agreement::{Stops, least_of};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
@@ -21,29 +21,29 @@ use warpset::{Error, Storage, Words};
 
 pub type Table<S> = cluster::Table<Words, S>;
 
-/// A rank: its part of the set, and the worker that expands the states that it owns.
+/// A rank: its part of the set of states, and the worker that expands the states that the rank owns.
 pub struct Member<S, W> {
-    /// `None` after an error that could not be reported to the other ranks.
+    /// The rank's table; `None` after an error that the rank could not report to the other ranks.
     table: Option<Table<S>>,
     pub worker: W,
     initial: Vec<u32>,
 }
 
-/// Numbers that each rank sends with an offer; and their sums over all ranks.
+/// Numbers that each rank sends with an offer, or their sums over all ranks.
 pub type RankNumbers = [u64; 14];
 
-/// Sums over all ranks between two rounds.
+/// Sums over all ranks, between two rounds.
 struct Sums {
     remaining: u64,
     list_bytes: u64,
     table_bytes: u64,
     slots: u64,
     stop: Option<crate::stopping::Stop>,
-    /// Number of ranks that have no memory for their lists.
+    /// Number of ranks that lack memory for their lists.
     stuck: u64,
 }
 
-/// Conditions of this rank that stop all ranks, other than violations.
+/// Reasons of this rank, other than violations, to stop all ranks.
 #[derive(Default)]
 struct State {
     failed: Option<anyhow::Error>,
@@ -59,7 +59,7 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
         self.table.as_ref().context("an earlier error closed the connection of the ranks")
     }
 
-    /// Runs `work` with the table. After an error or a panic the table is dropped, so that the other ranks notice.
+    /// Runs `work` with the table. After an error or a panic, drops the table, so that the other ranks notice.
     fn with<T>(&mut self, work: impl FnOnce(&mut Table<S>, &mut W, &[u32]) -> Result<T>) -> Result<T> {
         let mut table = self.table.take().context("an earlier error closed the connection of the ranks")?;
         let done = work(&mut table, &mut self.worker, &self.initial)?;
@@ -72,9 +72,9 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
         self.with(|table, worker, initial| run(table, worker, initial, limits, observer, false))
     }
 
-    /// The states of a shortest path to `found`; all ranks return the same path. Clears the tables. The levels before `found` are
-    /// explored again, and each rank keeps the states that it stores. Then the path is found backwards from its last state, over
-    /// all ranks.
+    /// Returns the states of a shortest path to `found`; all ranks return the same path. Clears the tables. Explores the levels
+    /// before `found` again, while each rank keeps the states that it stores. Then finds the path backwards from its last state,
+    /// over all ranks.
     pub fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
         self.with(|table, worker, initial| {
             let mut states = vec![found.state.clone()];
@@ -90,13 +90,13 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
         })
     }
 
-    /// Runs a call that all ranks make, and returns its result.
+    /// Runs a collective call, which all ranks must make, and returns its result.
     pub fn collect<T>(&mut self, collective: impl FnOnce(&mut Table<S>) -> warpset::Result<T>) -> Result<T> {
         self.with(|table, _, _| Ok(collective(table)?))
     }
 }
 
-/// Explores the first `count` levels, again and again until no table has grown meanwhile: growth makes references stale.
+/// Explores the first `count` levels. Repeats this until no table grows meanwhile, because growth makes references stale.
 fn explore_levels<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -115,7 +115,7 @@ fn explore_levels<S: Storage, W: Worker<S>>(
     }
 }
 
-/// Finds a state of `level` on any rank that has `state` as a successor.
+/// Finds the least state of `level` on all ranks that has `state` as a successor.
 fn predecessor<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -124,7 +124,7 @@ fn predecessor<S: Storage, W: Worker<S>>(
     limits: Limits,
 ) -> Result<Vec<u32>> {
     let own = worker.predecessor(table, level, state, limits);
-    // A stop is not a failure: all ranks learn its reason.
+    // A stop is not a failure: all ranks get its reason.
     let stops = Stops::own(limits);
     let failed = u64::from(own.is_err() && !stops.are_any());
     let [interrupted, timed_out, nanoseconds, failures] = table.sum(stops.with([failed]))?;
@@ -135,15 +135,11 @@ fn predecessor<S: Storage, W: Worker<S>>(
     if failures > 0 {
         return Err(OfAnother.into());
     }
-    let winner = first_of(table, own.is_some())?
-        .context("a state has no predecessor in the level before its own: please report this as a bug")?;
-    let mut before = own.filter(|_| winner == table.rank()).unwrap_or_default();
-    before.resize(state.len(), 0);
-    share(table, winner, &mut before)?;
-    Ok(before)
+    least_of(table, own.as_deref())?
+        .context("a state has no predecessor in the level before its own: please report this as a bug")
 }
 
-/// Searches from the initial state, into empty tables. `keep`: keep the states of all levels for later calls.
+/// Searches from the initial state, with empty tables. If `keep` is set, keeps the states of all levels for later calls.
 fn run<S: Storage, W: Worker<S>>(
     table: &mut Table<S>,
     worker: &mut W,
@@ -173,17 +169,16 @@ fn run<S: Storage, W: Worker<S>>(
         let (mut has_begun, mut states_of_next) = (false, 0);
         loop {
             if table.rank() == 0 && has_begun {
-                // The result is ignored: one rank's observer cannot end the search of all.
+                // Ignore the result: the observer of one rank cannot end the search of all ranks.
                 observer(&search.counts);
             }
-            if let Some(end) = search.violated() {
-                break 'levels end;
-            }
+            // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
+            let violated = search.violated();
             let counts = &mut search.counts;
             let is_out_of_memory = sums.stuck > 0;
             let next_level = (!has_begun).then_some((counts.levels, sums.remaining));
             if let Some(end) = limits.end_of(&Standing { is_out_of_memory, next_level, ..Standing::default() }) {
-                break 'levels end;
+                break 'levels violated.unwrap_or(end);
             }
             if !has_begun {
                 has_begun = true;
@@ -194,12 +189,13 @@ fn run<S: Storage, W: Worker<S>>(
             if sums.remaining == 0 {
                 break;
             }
-            let (bytes, states) = (sums.table_bytes.saturating_add(sums.list_bytes), Some(counts.states));
+            let bytes = sums.table_bytes.saturating_add(sums.list_bytes);
+            let states = Some(counts.states).filter(|_| violated.is_none());
             if let Some(end) = limits.end_of(&Standing { states, bytes, stop: sums.stop, ..Standing::default() }) {
-                break 'levels end;
+                break 'levels violated.unwrap_or(end);
             }
             if counts.states as f64 > sums.slots as f64 * GROW_AT_FILL {
-                // If the tables cannot grow, they may be filled until they reject states.
+                // If the tables cannot grow, the search fills them until they reject states.
                 search.grow(table, worker, &sums)?;
             }
             let mut round = search.expand(table, worker);
@@ -218,15 +214,18 @@ fn run<S: Storage, W: Worker<S>>(
                 }
             }
         }
+        if let Some(end) = search.violated() {
+            break end;
+        }
         worker.begin_level();
-        // All other sums are those of the last exchange.
+        // All other sums are those of the last offer.
         sums = Sums { remaining: states_of_next, ..sums };
     };
     let RankSearch { counts, found, list_bytes, .. } = search;
     Ok(Exploration { counts, end, found, list_bytes })
 }
 
-/// State of a search on one rank; equal on all ranks except for `state`.
+/// State of a search on one rank. It is equal on all ranks, except for `state`.
 struct RankSearch {
     limits: Limits,
     counts: Counts,
@@ -236,7 +235,7 @@ struct RankSearch {
 }
 
 impl RankSearch {
-    /// Adds up the numbers of all ranks at a point where they offer nothing.
+    /// Adds up the numbers of all ranks when they have nothing to offer.
     fn agree<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W) -> Result<Sums> {
         let round = Round::default();
         let summed = table.sum(self.own(table, worker, &round))?;
@@ -261,7 +260,8 @@ impl RankSearch {
         Stops::own(self.limits).with(own)
     }
 
-    /// Takes the sums of the numbers of all ranks after a round. If a rank has found a violation, shares it with all.
+    /// Takes the sums of the numbers of all ranks after a round. If ranks have found violations to report, shares the first to
+    /// report with all.
     fn receive<S: Storage, W: Worker<S>>(
         &mut self,
         table: &mut Table<S>,
@@ -291,8 +291,7 @@ impl RankSearch {
         self.counts.deadlocks += deadlocks;
         self.counts.overflows += overflows;
         self.list_bytes = self.list_bytes.max(list_bytes);
-        let is_wanted = if faults > 0 { !self.found.as_ref().is_some_and(Found::is_fault) } else { self.found.is_none() };
-        if violations > 0 && is_wanted {
+        if violations > 0 {
             let own = round.found.as_ref().filter(|found| faults == 0 || found.is_fault());
             self.found = Some(self.first_found(table, worker, own)?);
         }
@@ -300,33 +299,31 @@ impl RankSearch {
         Ok(Sums { remaining, list_bytes, table_bytes, slots, stop, stuck })
     }
 
-    /// The end of the search, if a violation has ended it. A violation found in a round counts in every later exchange: if the
-    /// tables are full, ranks exchange numbers more than once in a round.
+    /// Returns the end of the search if a violation has ended it. `found` keeps violations of earlier exchanges: if the tables
+    /// are full, ranks exchange numbers several times in a round.
     fn violated(&self) -> Option<End> {
         self.limits.end_by(self.found.as_ref())
     }
 
-    /// Shares the violation of the first rank that has one.
+    /// The violation of the least state that a rank has.
     fn first_found<S: Storage, W: Worker<S>>(&self, table: &mut Table<S>, worker: &mut W, own: Option<&Found>) -> Result<Found> {
-        let winner = first_of(table, own.is_some())?.context("a violation was counted, but no rank has it")?;
-        let mut state = own.filter(|_| winner == table.rank()).map(|found| found.state.clone()).unwrap_or_default();
-        state.resize(table.local().width(), 0);
-        share(table, winner, &mut state)?;
+        let state = least_of(table, own.map(|found| &*found.state))?.context("a violation was counted, but no rank has it")?;
         let violation = worker
             .look_at(&state)
             .context("the violation found by another rank is not one on this rank: please report this as a bug")?;
         Ok(Found { violation, state, level: self.counts.levels - 1 })
     }
 
-    /// Expands some states of the level. An error is reported with the next sums.
+    /// Expands some states of the level. Keeps a violation only if it replaces the one found before. An error is reported with
+    /// the next sums.
     fn expand<S: Storage, W: Worker<S>>(&mut self, table: &Table<S>, worker: &mut W) -> Round {
-        worker.expand(table, self.counts.levels - 1, self.limits).unwrap_or_else(|error| {
-            self.state.failed = Some(error);
-            Round::default()
-        })
+        let level = self.counts.levels - 1;
+        let only_faults = self.found.as_ref().is_some_and(|found| found.level < level);
+        let round = self.keep_error(worker.expand(table, level, only_faults)).unwrap_or_default();
+        Round { found: round.found.filter(|found| found.replaces(self.found.as_ref())), ..round }
     }
 
-    /// Grows all tables by the same factor, if there is memory for that on all ranks.
+    /// Grows all tables by the same factor, if all ranks have memory for that.
     fn grow<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, sums: &Sums) -> Result<bool> {
         let Limits { bytes, is_reserved, .. } = self.limits;
         let Some(factor) = factor_within(sums.table_bytes, sums.list_bytes, bytes, is_reserved) else { return Ok(false) };
@@ -335,7 +332,7 @@ impl RankSearch {
         let grown = match ready < table.ranks() as u64 {
             true => false,
             false => match table.reserve_total((factor * table.local().slots() as f64) as u64) {
-                // Another rank has no memory. The table of this rank may nevertheless have grown.
+                // Another rank lacks memory. The table of this rank may nevertheless have grown.
                 Err(Error::Rank { .. }) => false,
                 other => if_it_fits(other)?.is_some(),
             },
@@ -348,7 +345,7 @@ impl RankSearch {
         Ok(grown)
     }
 
-    /// Keeps an error of this rank, which is reported with the next sums.
+    /// Keeps an error of this rank, which is then reported with the next sums.
     fn keep_error<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.state.failed = Some(error)).ok()
     }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::checks::{Checks, Violation};
 use crate::engine::HostEngine;
-use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, counters, read, three_counters_to_seven, with_goal};
+use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, comparable, counters, least_path};
+use crate::engine::tests::{read, three_counters_to_seven, with_goal};
 use crate::exploration::End;
 use crate::in_process::devices_of;
 use crate::interpreter::Interpreter;
@@ -15,14 +16,14 @@ use warpset_model::dve::Dve;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
 
-/// Connected tables of `ranks` ranks on these devices, each of `slots` slots.
+/// Creates the connected tables of `ranks` ranks on these devices, with `slots` slots each.
 fn tables<S: Storage>(builder: &TableBuilder<Words, S>, devices: &[Device], ranks: usize, slots: u64) -> Result<Vec<Table<S>>> {
     let seats = devices_of(devices, ranks)?.into_iter().zip(Local::with_timeout(ranks, Duration::from_secs(600)));
     let build = |(device, local)| Ok(Builder::new(builder.clone().capacity(slots)).build(&device, local)?);
     first_error(on_all(seats, build))
 }
 
-/// Explores by one rank without a cluster.
+/// Explores with one rank, without a cluster.
 fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 64).unwrap();
     let source = Interpreted::new(Interpreter::new(&dve.model), checks);
@@ -30,7 +31,7 @@ fn alone(dve: &Dve, checks: &Checks, limits: Limits) -> Exploration {
     engine.run(&dve.model.initial_state(), None).unwrap()
 }
 
-/// Explores by `ranks` ranks. Returns the result and the length of the path to the violation.
+/// Explores with `ranks` ranks. Returns the result and the length of the path to the violation.
 fn spread<S: Storage>(dve: &Dve, checks: &Checks, limits: Limits, ranks: usize, slots: u64) -> (Exploration, Option<usize>) {
     let builder = VectorTable::<S>::builder(dve.model.layout.words);
     let tables = tables(&builder, &[Device::cpu_with_threads(2)], ranks, slots.div_ceil(ranks as u64)).unwrap();
@@ -66,7 +67,7 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
     for ranks in [1, 2, 3, 5] {
         for keep_going in [false, true] {
             let limits = Limits { keep_going, ..NO_LIMITS };
-            // Tables begin with one slot, so they also grow while the path is searched.
+            // Tables begin with one slot, so they also grow during the search for the path.
             let (exploration, path) = spread::<Bucket>(&dve, &checks, limits, ranks, 1);
             let found = exploration.found.unwrap();
             assert_eq!((found.level, found.violation, path), (7, Violation::Condition(0), Some(7)), "{ranks} ranks");
@@ -76,10 +77,31 @@ fn the_first_violation_is_at_the_lowest_level_and_has_a_path() {
     }
 }
 
+/// The states of a path, found by any number of ranks whose tables begin small, are those of the definition.
+#[test]
+fn the_path_does_not_depend_on_ranks() {
+    let dve = counters(5);
+    let checks = with_goal(&dve, "P_0.x + P_1.x + P_2.x + P_3.x + P_4.x == 11", Checks::default());
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+    let expected = comparable(least_path(&source, false, usize::MAX));
+    assert!(expected.is_some());
+    for count in [1, 2, 3, 5] {
+        let builder = VectorTable::<Bucket>::builder(source.width());
+        let tables = tables(&builder, &[Device::cpu_with_threads(2)], count, 64).unwrap();
+        let mut ranks = on_threads_of(tables, &source, &source).unwrap();
+        for keep_going in [false, true] {
+            let found = ranks.explore(Limits { keep_going, ..NO_LIMITS }, &|_| true).unwrap().found.unwrap();
+            let path = ranks.path(&found, NO_LIMITS).unwrap();
+            assert_eq!(comparable(Some((found, path))), expected, "{count} ranks");
+            ranks.agreed(|member| member.collect(|table| table.clear())).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
-    // The first state has 1200 successors. Each of them has one successor, except the first: it has a fault, so that its thread
-    // offers nothing, but others do.
+    // The first state has 1200 successors, each with one successor. The exception is the first of them, which has a fault, so
+    // that its thread offers nothing while others do.
     let steps: Vec<_> = (1..=1200).map(|to| format!("s -> s {{ guard x == 0; effect x = {to}; }}")).collect();
     let text = "int x; byte a[2]; process P { state s; init s; trans STEPS,
         s -> s { guard x == 1; effect a[x + 1] = 1; }, s -> s { guard x > 1 && x <= 1200; effect x = x + 1200; }; } system async;";
@@ -92,7 +114,7 @@ fn what_is_found_counts_where_tables_are_full_in_the_same_round() {
             let (all, path) = find(u64::MAX);
             let found = (all.end, all.counts.levels, path);
             assert_eq!(found, (End::Violation, level + 1, Some(level as usize)), "{ranks} ranks, {all:?}");
-            // Repeat with tables that may not grow any more, which loses states.
+            // Repeat with tables that may no longer grow, which loses states.
             for some in
                 (4000..80_000).step_by(sized(4000, 8000, 8000)).map(|bytes| find(bytes).0).filter(|some| some.found.is_some())
             {
@@ -121,7 +143,7 @@ fn limits_end_it_on_all_ranks() {
     let of_states = end(Limits { states: 1000, ..NO_LIMITS });
     assert_eq!(of_states.end, End::States);
     assert!((1000..46_656).contains(&of_states.counts.states) && of_states.counts.waiting > 0, "{of_states:?}");
-    // Tables may not grow: they store as many states as they have slots for, none twice.
+    // Tables may not grow. They store as many states as they have slots, and no state twice.
     let of_memory = end(Limits { bytes: 100_000, ..NO_LIMITS });
     assert_eq!(of_memory.end, End::Memory);
     assert!((2000..20_000).contains(&of_memory.counts.states), "{of_memory:?}");
@@ -142,7 +164,7 @@ proptest! {
         let checks = Checks { deadlocks: true, ..Checks::default() };
         let most = Limits { states: 20_000, ..NO_LIMITS };
         let expected = alone(&dve, &checks, most);
-        // A search that is incomplete or has a fault ends somewhere within a level; its counts are not comparable.
+        // A search that is incomplete or has a fault ends somewhere within a level, so its counts are not comparable.
         if expected.end != End::Complete {
             return Ok(());
         }
@@ -157,7 +179,7 @@ proptest! {
     }
 }
 
-/// Only one of the ranks gets the request to stop, once; all ranks end.
+/// Only one rank gets the request to stop, and only once, but all ranks end.
 #[test]
 fn one_that_is_told_to_stop_stops_all() {
     use crate::stopping::Stop;
@@ -185,13 +207,13 @@ fn one_that_is_told_to_stop_stops_all() {
 enum Trouble {
     Error,
     Panic,
-    /// As if a list had no memory after its table has grown.
+    /// Reports lack of memory for a list after the table has grown.
     Stuck,
-    /// As if states had no memory before the table grows.
+    /// Reports lack of memory for states before the table grows.
     Unready,
 }
 
-/// A rank on threads with an injected failure.
+/// A rank on threads that fails on purpose.
 struct Troubled<'a, X> {
     inner: OnThreads<'a, X>,
     trouble: Option<Trouble>,
@@ -211,12 +233,12 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     fn remaining(&self) -> u64 {
         Worker::<S>::remaining(&self.inner)
     }
-    fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round> {
+    fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round> {
         self.rounds += 1;
         match self.trouble.filter(|_| self.rounds == 4) {
             Some(Trouble::Error) => anyhow::bail!("of round 4"),
             Some(Trouble::Panic) => panic!("in round 4, on purpose"),
-            _ => self.inner.expand(table, level, limits),
+            _ => self.inner.expand(table, level, only_faults),
         }
     }
     fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(warpset::Tally, RankNumbers)> {
@@ -239,7 +261,7 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     }
 }
 
-/// Explores by three ranks; the second one fails.
+/// Explores with three ranks; the second one fails.
 fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
     let (dve, checks) = (counters(5), Checks::default());
     let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
@@ -256,7 +278,7 @@ fn troubled(trouble: Trouble, slots: u64) -> Result<Exploration> {
 fn an_error_of_one_rank_ends_all() {
     let error = troubled(Trouble::Error, 10_000).unwrap_err();
     assert_eq!(error.to_string(), "of round 4");
-    // The rank disappears without a message: no other rank waits for it.
+    // The rank disappears without a message. No other rank waits for it.
     let panic = std::panic::catch_unwind(|| troubled(Trouble::Panic, 10_000).map(drop));
     assert!(panic.is_err());
 }

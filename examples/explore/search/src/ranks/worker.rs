@@ -1,4 +1,4 @@
-//! The part of a search that a rank does with the states that it owns: on threads or on its GPU.
+//! The part of a search that a rank does with its own states, on threads or on its GPU.
 
 use super::search::{RankNumbers, Table};
 use crate::checks::Violation;
@@ -15,47 +15,51 @@ pub struct Round {
     pub found: Option<Found>,
 }
 
-/// The levels of one rank, and the expansion of their states. Calls that take the table by `&mut` are collective.
+/// The levels of one rank, and the expansion of their states. Calls that take the table by `&mut` are collective: all ranks must
+/// make them.
 pub trait Worker<S: Storage>: Send {
-    /// Forgets all states; the table is empty. `keep`: until the next call, keep the states of all levels.
+    /// Forgets all states, because the table is empty. If `keep` is set, the states of all levels are kept from now on, until the
+    /// next call.
     fn clear(&mut self, keep: bool);
 
-    /// Offers these states to all ranks. The states that the rank's own table stores belong to the next level. Returns the
+    /// Offers these states to all ranks. The states that this rank's own table stores become part of the next level. Returns the
     /// outcomes of the offers of all ranks.
     ///
     /// # Errors
     ///
-    /// The errors of the batch, on all ranks.
+    /// The batch fails. All ranks get the error.
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally>;
 
-    /// Makes the next level the current one, with no state expanded.
+    /// Makes the next level the current one. None of its states is expanded yet.
     fn begin_level(&mut self);
 
-    /// Number of states of the level that are not expanded yet.
+    /// Number of states of the level that are not yet expanded.
     fn remaining(&self) -> u64;
 
-    /// Expands some states of the level, at least one if any remains. The next offer contains their successors.
-    fn expand(&mut self, table: &Table<S>, level: u64, limits: Limits) -> Result<Round>;
+    /// Expands some states of the level, at least one if any remains. The next offer contains their successors. With
+    /// `only_faults` violations of other kinds do not matter.
+    fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round>;
 
-    /// Offers the successors of the last round to all ranks, as [`put_first`](Self::put_first) does. If the tables were full for
-    /// some, it may be called again; those stored by the first call are then found as seen. Also returns the sums of the numbers
-    /// that all ranks send along.
+    /// Offers the successors of the last round to all ranks, as [`put_first`](Self::put_first) does. If tables were full, the
+    /// call may be repeated: states that the first call has stored then count as seen. Also returns the sums of the numbers that
+    /// all ranks send with their offers.
     fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)>;
 
-    /// Called before the table grows: saves whatever it needs to find its states afterwards. Returns false if there is no memory
-    /// for that.
+    /// Called before the table grows. Saves the data that are needed to find this rank's states afterwards. Returns false if
+    /// there is no memory for that.
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool>;
 
-    /// Called after the attempt to grow the table. Returns false if there is no memory for its states any more; then nothing can
-    /// be expanded.
+    /// Called after the attempt to grow the table. Returns false if there is no longer memory for this rank's states; no state
+    /// can then be expanded.
     fn finish_growth(&mut self, table: &Table<S>) -> Result<bool>;
 
     /// Size of all lists of states, in bytes.
     fn list_bytes(&self) -> u64;
 
-    /// The violation of a state, if it has one.
+    /// Returns the violation of a state, if it has one.
     fn look_at(&self, state: &[u32]) -> Option<Violation>;
 
-    /// Finds a state of `level` on this rank that has `successor` as a successor. The states of the level must have been kept.
+    /// Finds the least state of `level` on this rank that has `successor` as a successor. The states of the level must have been
+    /// kept.
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>>;
 }
