@@ -1,4 +1,10 @@
 //! States and steps in memory, forwards and backwards.
+//!
+//! The targets of most steps have lower numbers than their sources ([`StateGraph::in_post_order`]), so a sweep in ascending order
+//! decides most states of an operator, each by its first successor that decides it. A state that a sweep leaves undecided can
+//! only be decided by one that the same sweep decided later. So sweeps go on as long as each decides more states than it leaves,
+//! which halves them. Then steps are followed backwards from the states of the last sweep. Both take time in proportion to the
+//! steps.
 
 use super::bits::{Bits, View, numbers};
 use super::evaluate::Space;
@@ -19,9 +25,10 @@ const PIECE: usize = 1 << 8;
 
 /// All states and steps.
 pub struct InMemory {
-    /// The values are bits: bit 0 is set if a condition has a fault, the next ones tell which conditions hold.
+    /// Without values.
     graph: StateGraph<u64>,
-    words_of_state: usize,
+    /// The states in which each condition holds.
+    conditions: Vec<Bits>,
     /// Where the steps to each state begin in `sources`; one more at the end. Both are empty if no operator needs them.
     begins: Vec<usize>,
     sources: Vec<u32>,
@@ -45,6 +52,7 @@ impl InMemory {
     ) -> Result<Option<Result<Self, Faults>>> {
         let count = conditions.count();
         let words_of_state = (1 + count).div_ceil(64);
+        // Bit 0 is set if a condition has a fault; the next ones tell which conditions hold.
         let value = |state: &[u32], to: &mut Vec<u64>| {
             let first = to.len();
             to.resize(first + words_of_state, 0);
@@ -68,9 +76,12 @@ impl InMemory {
         if !faulty.is_empty() {
             return Ok(Some(Err(Faults(faulty))));
         }
+        let mut graph = graph.in_post_order();
+        let conditions = sets_of_bits(&graph.values, words_of_state, 1..1 + count);
+        graph.values = Vec::new();
         let states = Bits::all(graph.members.len());
         let (begins, sources) = (Vec::new(), Vec::new());
-        let mut space = Self { graph: graph.in_depth_first_order(), words_of_state, begins, sources, states, limits };
+        let mut space = Self { graph, conditions, begins, sources, states, limits };
         if is_backward {
             let bytes = space.bytes() + 4 * space.graph.targets.len() as u64 + 16 * space.graph.members.len() as u64;
             if table.bytes() + bytes > limits.bytes {
@@ -108,9 +119,9 @@ impl InMemory {
     }
 
     fn look(&self, at: usize) -> Result<()> {
-        match (self.limits.stop)().filter(|_| at % BETWEEN_LOOKS == 0) {
-            Some(stop) => Err(stop.error("while formulas were evaluated").into()),
-            None => Ok(()),
+        match at % BETWEEN_LOOKS {
+            0 => (self.limits.stop)().map_or(Ok(()), |stop| Err(stop.error("while formulas were evaluated").into())),
+            _ => Ok(()),
         }
     }
 
@@ -128,6 +139,42 @@ impl InMemory {
     }
 }
 
+/// The states that have each of some bits. `values`: words of each state.
+fn sets_of_bits(values: &[u64], words_of_state: usize, bits: std::ops::Range<usize>) -> Vec<Bits> {
+    let count = values.len() / words_of_state;
+    let mut sets = vec![Bits::none(count); bits.len()];
+    // Bits of 64 states at a time are turned.
+    for (at, states) in values.chunks(64 * words_of_state).enumerate() {
+        for word in 0..words_of_state {
+            let mut square = [0; 64];
+            square.iter_mut().zip(states[word..].iter().step_by(words_of_state)).for_each(|(to, from)| *to = *from);
+            transpose(&mut square);
+            for (bit, of_states) in square.iter().enumerate() {
+                if let Some(set) = (64 * word + bit).checked_sub(bits.start).and_then(|number| sets.get_mut(number)) {
+                    set.0[at] = *of_states;
+                }
+            }
+        }
+    }
+    sets
+}
+
+/// Exchanges rows and columns of 64 bits: squares of half the size, then those in them (Warren, Hacker's Delight).
+fn transpose(square: &mut [u64; 64]) {
+    let (mut size, mut mask) = (32, u64::MAX >> 32);
+    while size > 0 {
+        let mut row = 0;
+        while row < 64 {
+            let moved = ((square[row] >> size) ^ square[row + size]) & mask;
+            square[row] ^= moved << size;
+            square[row + size] ^= moved;
+            row = (row + size + 1) & !size;
+        }
+        size /= 2;
+        mask ^= mask << size;
+    }
+}
+
 impl Space for InMemory {
     fn states(&self) -> &Bits {
         &self.states
@@ -138,7 +185,8 @@ impl Space for InMemory {
     }
 
     fn bytes(&self) -> u64 {
-        self.graph.bytes() + (8 * (self.begins.len() + self.states.0.len()) + 4 * self.sources.len()) as u64
+        let sets = self.states.0.len() * (1 + self.conditions.len());
+        self.graph.bytes() + (8 * (self.begins.len() + sets) + 4 * self.sources.len()) as u64
     }
 
     fn bytes_of_operator(&self) -> u64 {
@@ -147,8 +195,7 @@ impl Space for InMemory {
     }
 
     fn condition(&self, number: usize) -> Result<Bits> {
-        let (word, bit) = ((1 + number) / 64, (1 + number) % 64);
-        Ok(self.those(|state| self.graph.values[state * self.words_of_state + word] >> bit & 1 != 0))
+        Ok(self.conditions[number].clone())
     }
 
     fn next(&self, of: View) -> Result<Bits> {
@@ -158,8 +205,27 @@ impl Space for InMemory {
 
     fn until(&self, first: View, second: View) -> Result<Bits> {
         let mut set = second.within(&self.states);
-        let mut waiting: Vec<u32> = set.iter().map(|state| state as u32).collect();
-        let mut at = 0;
+        let reaches = |state: usize, set: &Bits| self.graph.successors(state).iter().any(|next| set.contains(*next as usize));
+        let mut added = Vec::new();
+        loop {
+            self.look(0)?;
+            added.clear();
+            let mut undecided = 0;
+            for (at, states) in self.states.0.iter().enumerate() {
+                for state in numbers(at, first.word(at) & !set.0[at] & states) {
+                    if reaches(state, &set) {
+                        set.insert(state);
+                        added.push(state as u32);
+                    } else {
+                        undecided += 1;
+                    }
+                }
+            }
+            if added.len() <= undecided {
+                break;
+            }
+        }
+        let (mut waiting, mut at) = (added, 0);
         while let Some(state) = waiting.pop() {
             at += 1;
             self.look(at)?;
@@ -174,25 +240,43 @@ impl Space for InMemory {
 
     fn always(&self, of: View) -> Result<Bits> {
         let mut set = of.within(&self.states);
-        // Steps from each state of the set that stay in it. States without any step stay; others go with their last step.
-        let mut inside = vec![0_u32; self.graph.members.len()];
-        inside.par_iter_mut().enumerate().filter(|(state, _)| set.contains(*state)).for_each(|(state, inside)| {
-            *inside = self.graph.successors(state).iter().filter(|next| set.contains(**next as usize)).count() as u32;
-        });
-        let is_left = |state: usize| inside[state] == 0 && !self.graph.successors(state).is_empty();
-        let mut waiting: Vec<u32> = set.iter().filter(|state| is_left(*state)).map(|state| state as u32).collect();
-        waiting.iter().for_each(|state| set.remove(*state as usize));
-        let mut at = 0;
+        // Number of successors of each state, from the first on, that are known to be out of the set, for ever.
+        let mut passed = vec![0_u32; self.graph.members.len()];
+        let mut is_left = |state: usize, set: &Bits| {
+            let (successors, passed) = (self.graph.successors(state), &mut passed[state]);
+            while successors.get(*passed as usize).is_some_and(|next| !set.contains(*next as usize)) {
+                *passed += 1;
+            }
+            // A path may end in a state without any step.
+            *passed as usize == successors.len() && !successors.is_empty()
+        };
+        let mut removed = Vec::new();
+        loop {
+            self.look(0)?;
+            removed.clear();
+            let mut undecided = 0;
+            for at in 0..set.0.len() {
+                for state in numbers(at, set.0[at]) {
+                    if is_left(state, &set) {
+                        set.remove(state);
+                        removed.push(state as u32);
+                    } else {
+                        undecided += 1;
+                    }
+                }
+            }
+            if removed.len() <= undecided {
+                break;
+            }
+        }
+        let (mut waiting, mut at) = (removed, 0);
         while let Some(state) = waiting.pop() {
             at += 1;
             self.look(at)?;
             for before in self.predecessors(state).iter().map(|before| *before as usize) {
-                if set.contains(before) {
-                    inside[before] -= 1;
-                    if inside[before] == 0 {
-                        set.remove(before);
-                        waiting.push(before as u32);
-                    }
+                if set.contains(before) && is_left(before, &set) {
+                    set.remove(before);
+                    waiting.push(before as u32);
                 }
             }
         }
