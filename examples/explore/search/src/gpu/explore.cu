@@ -341,7 +341,7 @@ struct Joint {
     }
 };
 
-// Whether the choices of a unit are those of a component of a network.
+// Whether a unit is a component of a network.
 EXPLORE_FN bool is_component(u32 unit) { return first_component < units && unit >= first_component && unit < units; }
 
 // Tries one choice in the thread's state, with moves from `first_move` on, and passes the successors that `selection` takes to
@@ -352,7 +352,7 @@ EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, 
 {
     const bool may_step = has_state && notes.fault == 0 && selection.may_take(unit, choice, cursor, state);
     const bool stays = property_moves > 0 && unit == units && joint.system_steps == 0;
-    // Later moves repeat the same step: the cursor advances with the last moves, and overflows count with the first.
+    // All moves are joined with the same step. The cursor advances with the last moves, and overflows count with the first ones.
     Cursor next = cursor;
     const u32 overflows = notes.overflows;
     bool steps;
@@ -755,7 +755,7 @@ extern "C" __global__ void list_states(explore::States states, explore::u64 firs
 }
 
 // Goes from the state references[level] back to the initial state, from each state to its parent. Writes no_reference where a
-// parent is not known. One thread.
+// parent is not known. Launched with one thread.
 extern "C" __global__ void walk_to_parents(explore::States states, explore::u64 level, explore::u64* references)
 {
     using namespace explore;
@@ -813,9 +813,9 @@ extern "C" __global__ void count_steps(explore::u64* most)
 
 #if EXPLORE_WALKS_BACK
 
-// Finds a state of a level with the successor path[level + 1]. Its words become path[level], and its reference becomes
-// references[level], which must be no_reference before, and remains so if there is none. The level is order[starts[level] ..
-// starts[level + 1]]. Blocks as for `search_levels`.
+// Finds a state of a level with the successor path[level + 1]. Writes its words to path[level], and its reference to
+// references[level], which must be no_reference before, and remains so if there is no such state. The level is
+// order[starts[level] .. starts[level + 1]]. Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 find_predecessor(warpset::View view, const unsigned* tables, const explore::u64* order, const explore::u64* starts,
                  unsigned* path, explore::u64* references, explore::u64 level)

@@ -185,7 +185,7 @@ struct SearchMemory {
     order: CudaSlice<u64>,
     /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
-    /// The states from this level on, if there is no memory for an order.
+    /// Words of the states of this level and of the next one, if there is no memory for an order.
     unlisted: Option<Unlisted<CudaSlice<u32>>>,
     /// Starts of levels in `order`, from `kept_from` on.
     starts: Option<CudaSlice<u64>>,

@@ -48,7 +48,7 @@ pub(super) const SURROUNDINGS: &str = "\
 #endif
 ";
 
-/// Input of a program text.
+/// What a program text is made from.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub model: &'a Model,
