@@ -102,7 +102,7 @@ fn as_keys(dve: &Dve) -> Dve {
     padded
 }
 
-/// Model with `processes` processes, each of which counts to 5: 6^n states.
+/// Model with `processes` processes that each count to 5: 6^n states.
 pub fn counters(processes: usize) -> Dve {
     let process =
         |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
