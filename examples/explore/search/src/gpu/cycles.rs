@@ -107,8 +107,8 @@ impl Memory {
     }
 }
 
-/// Returns the kernels that were compiled together with the search's kernel. The driver loads each kernel when it is first
-/// requested, and loading takes as long as a small search.
+/// Returns the kernels that were compiled together with the search's kernel, and loads all of them. (Otherwise the driver loads
+/// each kernel when it is first used, and loading takes as long as a small search.)
 pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<Kernel>> {
     let kernels = Kernel::of(search.module.clone(), "sweep_levels", stream, search.spec)?;
     for name in ["begin_residue", "seed_reset", "seed_elimination", "tally_residue", "list_residue", "find_first", "read_members"]

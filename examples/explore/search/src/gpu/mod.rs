@@ -5,8 +5,8 @@
 //! the table, and makes room in the list of references. To find a path, the engine clears the table, which already has its final
 //! size, and explores once more. It keeps as many of the last levels listed as fit its memory. A second kernel, compiled only
 //! then, finds a predecessor in each of these levels, from the last to the first. Then the engine explores the levels before them
-//! again, and so on. For a product with a property, the references of all levels are kept unless the table grows, and the second
-//! kernel is compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
+//! again, and so on. For a product with a property, the references of all levels are kept unless the table grows, and a kernel
+//! that finds predecessors is compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
 
 mod ahead;
 mod by_rows;
@@ -542,9 +542,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         // SAFETY:
         // - the arguments match the parameters of `search_levels` in order and layout (explore.cu);
         // - `tables` belong to the compiled model, and no thread writes them;
-        // - `order` has room for as many states as the table has slots, or for what the caches of all blocks hold when it has
-        //   `limits.room` states and blocks put no more; each state is appended once. `starts` is null, or has room for as many
-        //   levels as are begun (`levels`). If there are parents instead, they have room for all rows that the table can have;
+        // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
+        //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are parents instead, they have
+        //   room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
