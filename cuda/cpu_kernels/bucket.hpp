@@ -19,8 +19,8 @@ struct BucketTablesOf {
 // Shapes for widths from `first_width` to `last_width`, at most 16 words.
 template <u32 first_width, u32 last_width>
 struct NarrowShapes {
-    // Calls `use(shape)` with the shape for a width. Lines are those of `Spec::bucket`. Slots of 3 to 16 words are claimed by 8
-    // bytes (src/backend/cpu/cas_width.rs).
+    // Calls `use(shape)` with the shape for a width. The lines are as long as `Spec::bucket` says. Slots of 3 to 16 words are
+    // claimed in chunks of 8 bytes (src/backend/cpu/cas_width.rs).
     template <u32 width_words = first_width, class Use>
     static void with_shape(u32 width, SlotsOf slots, Use use)
     {

@@ -59,7 +59,7 @@ struct BlockBatch : BatchView {
         return *address;
     }
 
-    // See BatchView.
+    // See `BatchView::unit_offset`.
     WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 

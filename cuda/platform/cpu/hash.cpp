@@ -3,7 +3,7 @@
 #include "warpset/platform.cuh"
 
 #if defined(__x86_64__)
-// GCC 12 warns of what its own header leaves undefined on purpose.
+// GCC 12 warns about values that its own header leaves undefined on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -13,8 +13,8 @@
 namespace warpset {
 namespace platform {
 
-// Adds the sums of `words` words, a multiple of 8, to the sums of a hash (core/hash.cuh). Computes four pairs at once, each for
-// both instances.
+// Adds what `words` words (a multiple of 8) contribute to the two sums of a hash (core/hash.cuh). Computes four pairs at once,
+// each for both instances.
 //
 //   seeds of four words, as they lie:  a    | b    | a'   | b'      (of each both instances)
 //   the words that are added:          odd  | even | odd' | even'

@@ -19,7 +19,7 @@ const NET: &str = "net";
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: String,
-    /// Constants whose values on the command line differ from those in the model's text, as the command line gives them.
+    /// Constants whose values are not those of the model's text, in the form in which the command line gives them.
     constants: Vec<String>,
     /// Parts of the model, with the checksum of each.
     parts: Vec<(&'static str, String)>,

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use warpset::{Bucket, CompactTree, Indexed, Tree};
 use warpset_testing::sizes::sized;
 
-/// Checkpoints that become due only when a search ends.
+/// Schedule of checkpoints that become due only when a search ends.
 fn schedule(folder: &TempDir) -> Schedule {
     let path = folder.path().join("search.checkpoint");
     Schedule { path, every: Duration::from_secs(600), levels: None, warn: |warning| panic!("{warning}") }
@@ -182,8 +182,8 @@ fn what_killed_processes_left_is_removed() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.", std::process::id()))), "{left:?}");
 }
 
-/// Whichever call fails, the file is unchanged. Only if the last call fails, the file is replaced, and the result says that it
-/// might be lost.
+/// If any call but the last one fails, the file is unchanged. If the last call fails, the file is replaced, and the result says
+/// that it might be lost.
 #[test]
 fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     let folder = TempDir::new().unwrap();

@@ -53,7 +53,7 @@ struct Successors {
     void done() { ++count; }
 };
 
-// Gives the successor by each choice of each unit.
+// For each choice of each unit, makes the successor in `give.row()`, and calls `give.done()` if there is one.
 template <class Give>
 void give_each(const explore::u32* tables, const State& from, explore::Notes& notes, Give& give)
 {
@@ -236,7 +236,7 @@ constexpr bool reduces = false;
 // The source of a row until all steps of the state are known: the action in a reduced search, else the state.
 explore::u32 source_of(u64 at, explore::u32 action) { return reduces ? action : static_cast<explore::u32>(at); }
 
-// Joins a successor by the processes with the moves of the property's automaton, if there is a property.
+// Joins a successor that the processes make with each move of the property's automaton, if there is a property.
 struct Joint {
     explore::Moves<explore::property_moves> moves;
     explore::i32 location;

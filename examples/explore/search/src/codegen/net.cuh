@@ -100,7 +100,7 @@ EXPLORE_FN void fire_transition(const u32* tables, u32 transition, const State& 
     fire(tables + tables[firings_at + tables[fireable_at + transition]], from, to, notes);
 }
 
-// Gives the successor by each enabled firing, with the number of its transition.
+// For each enabled firing, makes the successor in `give.row()`, and calls `give.done` with the number of the transition.
 template <class State, class Give>
 EXPLORE_FN void net_steps(const u32* tables, const State& from, Notes& notes, Give& give)
 {

@@ -21,7 +21,7 @@ pub fn has_tables(model: &Model) -> bool {
     model.net.as_ref().is_some_and(|net| net.transitions.len() > MOST_STATEMENTS)
 }
 
-/// Number of steps that a unit of the net can try; `None` without a net.
+/// Number of steps that the unit of the net can try; `None` without a net.
 pub fn choices(model: &Model) -> Option<u64> {
     model.net.as_ref().map(|net| net.transitions.len() as u64)
 }
@@ -63,7 +63,7 @@ pub fn transitions(model: &Model) -> Vec<u32> {
     firings.into_iter().flat_map(|firings| firings.all).map(|firing| firing.transition as u32).collect()
 }
 
-/// The text of a model that is no net. Code that expands states and takes walks names these functions, and never calls them.
+/// Text for a model without a net. Code that expands states and takes walks names these functions, and never calls them.
 const NO_NET: &str = "namespace explore {
 
 constexpr u32 net_unit = ~0u;

@@ -12,7 +12,7 @@ const COMPONENTS: &str = include_str!("components.cuh");
 const BY_RULES: &str = include_str!("rules.cuh");
 const ALONE: &str = include_str!("alone.cuh");
 
-/// Replacement for a model without a network.
+/// Code for a model without a network: the same names, but no steps.
 const NOTHING: &str = "namespace explore {
 
 struct Cursor {

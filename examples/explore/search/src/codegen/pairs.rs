@@ -60,7 +60,8 @@ pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {
     both.sort_unstable();
     let fields = model.channels.iter().map(|channel| channel.fields.len()).max().unwrap_or(0).max(1);
     let cases = |ids: &[TransitionId], statements: &dyn Fn(TransitionId) -> Vec<String>| {
-        // Transitions with equal statements share a case. There are many of them, because often the value sent is just a number.
+        // Transitions with equal statements share a case. Such transitions are frequent, because often the value sent is just a
+        // number.
         let mut alike: Vec<(Vec<String>, Vec<TransitionId>)> = Vec::new();
         let mut numbers = HashMap::new();
         for id in ids {

@@ -150,7 +150,7 @@ pub struct Reduction {
     pub words: Vec<u32>,
     /// Definitions before the code of the steps.
     pub text: String,
-    /// Definitions after it.
+    /// Definitions after the code of the steps.
     pub functions: String,
 }
 

@@ -111,7 +111,7 @@ fn assert_some_is_left_out(numbers: Vec<Option<[usize; 2]>>) {
 #[test]
 fn compiled_choices_of_own_models_are_the_interpreters() {
     let mut models = own_models();
-    // A plain run has one of each language, and one with messages.
+    // A plain run tests one model of each language, and one model with messages.
     let some = ["philosophers.dve", "mailbox.dve", "vending.slco", "crossing.exp", "buffer.aut"];
     models.retain(|path| full() || some.iter().any(|name| path.ends_with(name)));
     let numbers = models.par_iter().map(|path| compare_text(&read_file(path), &[])).collect();

@@ -66,7 +66,7 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
     Ok(())
 }
 
-/// Generates `steps_of_...`, and returns it with the most choices of a location. Adds the pairs to `pairs`.
+/// Generates `steps_of_...`. Returns its text, and the maximum number of choices of a location. Adds the pairs to `pairs`.
 pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair>) -> (String, usize) {
     let Context { model, names, .. } = context;
     let locations = model.processes[process].locations.len();

@@ -29,7 +29,7 @@ struct GoalWork {
 
 EXPLORE_FN bool has(const u32* set, u32 action) { return set[action / 32] >> action % 32 & 1; }
 
-// A choice in one state.
+// Chooses the actions to take in one state.
 template <class Lanes, class State>
 struct Choice {
     using Words = typename Lanes::Words;

@@ -61,7 +61,8 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
     all
 }
 
-/// Compares breadth-first from the initial state, then from a few of the last states found, to reach deep states, too.
+/// Compares states breadth-first from the initial state. If a level is wide, only some of its states are expanded, to reach deep
+/// states, too.
 fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'m>) {
     let model = interpreted.interpreter.model();
     let mut frontier = vec![model.initial_state()];
@@ -74,7 +75,8 @@ fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'
     }
 }
 
-/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
+/// Compiles the functions. Without a compiler, prints the reason and returns `None`; with `WARPSET_REQUIRE_CXX` in the
+/// environment, panics.
 fn compile<'m>(interpreted: &'m Interpreted<'m>) -> Option<Compiled<'m>> {
     or_skip(interpreted, Compiled::new(interpreted))
 }

@@ -328,7 +328,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         if !self.limits.hold(self.table.bytes() + lists.waiting + lists.kept) {
             return Ok(false);
         }
-        // States are marked only if memory is short: then the table grows only when it is full.
+        // If states are marked, memory is short. Then the table grows only when it is full.
         if !waiting.are_marked() && self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
             // If growth is refused, the search goes on: the table may be filled until it rejects states.
             return Ok(self.grow(waiting, lists, wants_references)? != Growth::Stuck);

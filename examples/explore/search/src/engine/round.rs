@@ -25,7 +25,7 @@ const BATCH: usize = 4096;
 /// States of a piece if the table is on a GPU: a batch must be worth a transfer and a launch.
 const PIECE_FOR_GPU: usize = 1 << 15;
 
-/// Memory and findings of a thread in a round. Aligned to cache lines of its own because it is written all the time.
+/// Memory and findings of a thread in a round. Aligned so that it has cache lines of its own, because it is written all the time.
 #[repr(align(128))]
 #[derive(Default)]
 pub struct Worker {

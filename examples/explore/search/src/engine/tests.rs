@@ -158,7 +158,7 @@ fn as_keys(dve: &Dve) -> Dve {
     padded
 }
 
-/// Counts to 5 in each of `processes` processes: 6^n states.
+/// Model with `processes` processes that each count to 5: 6^n states.
 pub fn counters(processes: usize) -> Dve {
     let process =
         |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
@@ -311,7 +311,7 @@ fn states_that_cannot_be_listed_are_marked() {
         // This limit is far above what marks and the lists of threads take.
         let (short, ..) = search(Limits { bytes: table + all.list_bytes / 2, ..NO_LIMITS });
         assert_eq!((short.end, short.counts), (all.end, all.counts), "{} bytes of lists", all.list_bytes);
-        // Rows of an indexed table come as states do, so at first there is more memory for lists.
+        // An indexed table takes memory for rows as states arrive, so at first there is more memory for lists.
         let is_short = short.list_bytes <= all.list_bytes / 2;
         assert!(is_short || is_indexed, "{} of {} bytes", short.list_bytes, all.list_bytes);
     }
@@ -370,7 +370,7 @@ fn limits_end_it_with_what_there_is() {
     }
 }
 
-/// Adds the question whether a condition can be reached to other checks.
+/// Adds to `others` the check whether a condition can be reached.
 pub fn with_goal(dve: &Dve, condition: &str, mut others: Checks) -> Checks {
     let condition = dve.condition(&Source { name: String::new(), text: condition.into() }).unwrap().0;
     others.add(Role::Goal, String::new(), condition);

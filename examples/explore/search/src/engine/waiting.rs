@@ -275,7 +275,7 @@ mod tests {
         let bytes = waiting.bytes();
         assert!(waiting.mark(&table).unwrap() && waiting.are_marked() && waiting.bytes() < bytes / 4);
         assert_eq!((waiting.words(&table).map(|words| sorted(&words)), waiting.left()), (listed.clone(), 43_000));
-        // Listed and marked again, with one more state that is found, and found again.
+        // The states are listed and marked again. Then one more state is found, twice.
         assert!(waiting.list(&table).unwrap() && !waiting.are_marked());
         assert_eq!(waiting.words(&table).map(|words| sorted(&words)), listed);
         assert!(waiting.mark(&table).unwrap());

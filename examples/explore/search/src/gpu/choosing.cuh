@@ -19,8 +19,8 @@ struct Group {
     static constexpr u32 count = lanes;
     static constexpr u32 blocks = (action_words + count - 1) / count;
 
-    // This lane's words of a set. Loops over the blocks are not unrolled, so a word is selected from all registers. Many words
-    // are indexed, which puts them into local memory.
+    // This lane's words of a set. Loops over the blocks are not unrolled, so a word is selected from all registers. If there are
+    // many words, they are accessed by index, which puts them into local memory.
     struct Words {
         u32 words[blocks];
 

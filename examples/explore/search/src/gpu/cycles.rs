@@ -107,8 +107,8 @@ impl Memory {
     }
 }
 
-/// The kernels compiled together with those of the search. A driver loads each kernel when it is first requested, which takes as
-/// long as a small search.
+/// Returns the kernels that were compiled together with the search's kernel, and loads all of them. (Otherwise the driver loads
+/// each kernel when it is first used, and loading takes as long as a small search.)
 pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<Kernel>> {
     let kernels = Kernel::of(search.module.clone(), "sweep_levels", stream, search.spec)?;
     for name in ["begin_residue", "seed_reset", "seed_elimination", "tally_residue", "list_residue", "find_first", "read_members"]
@@ -118,8 +118,9 @@ pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<K
     Ok(Arc::new(kernels))
 }
 
-/// Allocates the memory by slot before any time is measured, because allocating gigabytes takes milliseconds. `None` if it would
-/// take more than a small part of the free memory, or would exceed `most_bytes` together with the table and the list of states.
+/// Allocates the flags and numbers, which have an element for each slot, before any time is measured: allocating gigabytes takes
+/// milliseconds. `None` if they would take more than a small part of the free memory, or would exceed `most_bytes` together with
+/// the table and the list of states.
 pub(super) fn memory_in_advance<S: Storage>(
     table: &VectorTable<S>,
     automaton: &Automaton,

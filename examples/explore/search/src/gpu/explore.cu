@@ -364,7 +364,7 @@ struct Joint {
     }
 };
 
-// Whether the choices of a unit are those of a component of a network.
+// Whether a unit is a component of a network.
 EXPLORE_FN bool is_component(u32 unit) { return first_component < units && unit >= first_component && unit < units; }
 
 // Tries one choice in the thread's state, with moves from `first_move` on, and passes the successors that `selection` takes to
@@ -375,7 +375,7 @@ EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, 
 {
     const bool may_step = has_state && notes.fault == 0 && selection.may_take(unit, choice, cursor, state);
     const bool stays = property_moves > 0 && unit == units && joint.system_steps == 0;
-    // Later moves repeat the same step: the cursor advances with the last moves, and overflows count with the first.
+    // All moves are joined with the same step. The cursor advances with the last moves, and overflows count with the first ones.
     Cursor next = cursor;
     const u32 overflows = notes.overflows;
     bool steps;

@@ -186,7 +186,7 @@ struct SearchMemory {
     order: CudaSlice<u64>,
     /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
-    /// The states from this level on, if there is no memory for an order.
+    /// Words of the states of this level and of the next one, if there is no memory for an order.
     unlisted: Option<Unlisted<CudaSlice<u32>>>,
     /// Starts of levels in `order`, from `kept_from` on.
     starts: Option<CudaSlice<u64>>,
@@ -569,9 +569,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         // SAFETY:
         // - the arguments match the parameters of `search_levels` in order and layout (explore.cu);
         // - `tables` belong to the compiled model, and no thread writes them;
-        // - `order` has room for as many states as the table has slots, or for what the caches of all blocks hold when it has
-        //   `limits.room` states and blocks put no more; each state is appended once. `starts` is null, or has room for as many
-        //   levels as are begun (`levels`). If there are parents instead, they have room for all rows that the table can have;
+        // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
+        //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are parents instead, they have
+        //   room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);

@@ -48,7 +48,7 @@ pub(super) const SURROUNDINGS: &str = "\
 #endif
 ";
 
-/// Input of a program text.
+/// Model, checks and options from which a program text is made.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub model: &'a Model,

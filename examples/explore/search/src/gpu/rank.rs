@@ -339,7 +339,7 @@ pub fn rows_of_tile(tile: u64, threads: u64, most_steps: u64) -> u64 {
 }
 
 /// Returns the number of blocks that expand `count` states, and the number of states that a block takes at a time. Few states are
-/// spread over all blocks. The offers have room for the successors of at least one tile.
+/// spread over all blocks. The offers have `room` rows, enough for the successors of at least one tile.
 pub fn shape(count: u64, most_blocks: u64, threads: u64, most_steps: u64, room: u64) -> (u64, u64) {
     let share = count.div_ceil(most_blocks).next_multiple_of(WARP).min(threads);
     let tile = if rows_of_tile(share, threads, most_steps) <= room { share } else { WARP };

@@ -54,12 +54,13 @@ struct Simulated {
     threads: u32,
     shared_bytes: u32,
     most_steps: u64,
-    /// Words of marks for each thread of a reduced search, if they are not in shared memory.
+    /// Words of marks for each thread of a reduced search; 0 if they are in shared memory.
     marks: u32,
     tables: Vec<u32>,
 }
 
-/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
+/// Compiles the kernel. Without a compiler, prints the reason and returns `None`; with `WARPSET_REQUIRE_CXX` in the environment,
+/// panics.
 fn compile(sources: Sources) -> Option<Simulated> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
@@ -124,7 +125,7 @@ struct Rounds<'a> {
     argument: Box<Argument>,
     /// First state of the round.
     next: u64,
-    /// Blocks, and states that one takes at a time.
+    /// Number of blocks, and number of states that a block takes at a time.
     shape: (u64, u64),
 }
 
@@ -329,7 +330,7 @@ fn check(
     }
 }
 
-/// Expands the states with each size and in each way. Returns the first difference.
+/// Expands the states with each size and each strategy of schedules. Returns the first difference.
 fn run<'a>(
     simulated: &'a Simulated,
     sources: (&'a Interpreted<'a>, &'a dyn Successors),

@@ -1,4 +1,4 @@
-//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)): a thread per slot, so that no state leaves
+//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)). A thread reads each slot, so no state leaves
 //! the GPU.
 
 use super::kernel::allocate;
@@ -90,7 +90,7 @@ impl Plan {
     /// The kernel cannot be compiled, there is no memory for the figures, or the driver fails.
     pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<(Vec<u64>, Option<Stop>)> {
         let context = table.device().cuda_context().context("the table is on a GPU")?;
-        // Some of the calls below do not bind it themselves.
+        // Some of the calls below do not bind the context themselves.
         context.bind_to_thread()?;
         let function = table.compile("survey.cu", SURVEY)?.load_function("survey_states")?;
         let stream = context.new_stream()?;

@@ -17,7 +17,7 @@ use warpset::{Reference, Storage};
 /// Number of batches; the first one only warms up.
 const BATCHES: usize = 4;
 
-/// States whose successors make a batch: several times as many as a GPU has threads, and more than its cache holds.
+/// Number of states whose successors make a batch: several times as many as a GPU has threads, and more than its cache holds.
 const STATES: usize = 1 << 20;
 
 /// Number of consecutive states in discovery order that are expanded together, as a block of the kernel expands them.
