@@ -64,8 +64,9 @@ struct Probe {
     template <class View>
     WARPSET_FN bool advance(const View& view)
     {
-        u32 in_slice = (static_cast<u32>(bucket) & view.slice_mask) + step;
-        if (in_slice >= view.slice_buckets) in_slice -= view.slice_buckets;
+        const u32 next = (static_cast<u32>(bucket) & view.slice_mask) + step;
+        const u32 wrapped = next - view.slice_buckets;  // huge if `next` is in the slice
+        const u32 in_slice = next < wrapped ? next : wrapped;
         bucket = (bucket & ~static_cast<u64>(view.slice_mask)) | in_slice;
         ++probes;
         if ((probes & (view.slice_mask >> looked_at_log2)) == 0) leave_slice(view);
