@@ -96,7 +96,7 @@ impl Run {
             let (Some(from), Some(to)) = (state(level), state(level + 1)) else {
                 return no("way", format!("no states in level {level} of {last}: {path:?}"));
             };
-            // Of all states of the level that lead there it is the least, whatever the schedule was.
+            // The least of all states of the level that lead there, whatever the schedule was.
             let leads = |from: &usize| found.successors[*from].contains(&to);
             let least = (found.starts[level]..found.starts[level + 1]).filter(leads).min_by_key(|from| found.states[*from]);
             let is_there = places[level] != u64::MAX && numbers[places[level] as usize] == from;

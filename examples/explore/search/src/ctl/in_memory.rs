@@ -12,6 +12,7 @@ use super::{Evaluated, Faults};
 use crate::exploration::Limits;
 use crate::interpreter::Interpreter;
 use crate::liveness::graph::{StateGraph, is_lack_of_memory};
+use crate::liveness::residue::large_piece;
 use crate::successors::Successors;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -25,8 +26,7 @@ const PIECE: usize = 1 << 8;
 
 /// All states and steps.
 pub struct InMemory {
-    /// Without values.
-    graph: StateGraph<u64>,
+    graph: StateGraph<()>,
     /// The states in which each condition holds.
     conditions: Vec<Bits>,
     /// Where the steps to each state begin in `sources`; one more at the end. Both are empty if no operator needs them.
@@ -50,38 +50,23 @@ impl InMemory {
         is_backward: bool,
         limits: Limits,
     ) -> Result<Option<Result<Self, Faults>>> {
-        let count = conditions.count();
-        let words_of_state = (1 + count).div_ceil(64);
-        // Bit 0 is set if a condition has a fault; the next ones tell which conditions hold.
-        let value = |state: &[u32], to: &mut Vec<u64>| {
-            let first = to.len();
-            to.resize(first + words_of_state, 0);
-            for number in 0..count {
-                let (bit, holds) = match conditions.holds(number, state) {
-                    Some(holds) => (1 + number, holds),
-                    None => (0, true),
-                };
-                to[first + bit / 64] |= u64::from(holds) << (bit % 64);
-            }
-        };
         let initial = interpreter.model().initial_state();
-        let graph = match StateGraph::load(table, source, &initial, limits, words_of_state, value) {
-            Ok(graph) => graph,
+        let graph = match StateGraph::load(table, source, &initial, limits, 0, |_, _| {}) {
+            Ok(graph) => graph.in_post_order(),
             Err(error) if is_lack_of_memory(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         ensure!(graph.is_closed(), "a successor is not stored: please report this as a bug");
-        let faulty = graph.members.iter().enumerate().filter(|(state, _)| graph.values[state * words_of_state] & 1 != 0);
-        let faulty: Vec<Reference> = faulty.map(|(_, member)| *member).collect();
+        let count = graph.members.len();
+        if table.bytes() + graph.bytes() + (2 * conditions.count() * count.div_ceil(8)) as u64 > limits.bytes {
+            return Ok(None);
+        }
+        let (conditions, faulty) = sets(table, &graph.members, conditions, limits)?;
         if !faulty.is_empty() {
             return Ok(Some(Err(Faults(faulty))));
         }
-        let mut graph = graph.in_post_order();
-        let conditions = sets_of_bits(&graph.values, words_of_state, 1..1 + count);
-        graph.values = Vec::new();
-        let states = Bits::all(graph.members.len());
         let (begins, sources) = (Vec::new(), Vec::new());
-        let mut space = Self { graph, conditions, begins, sources, states, limits };
+        let mut space = Self { graph, conditions, begins, sources, states: Bits::all(count), limits };
         if is_backward {
             let bytes = space.bytes() + 4 * space.graph.targets.len() as u64 + 16 * space.graph.members.len() as u64;
             if table.bytes() + bytes > limits.bytes {
@@ -139,40 +124,35 @@ impl InMemory {
     }
 }
 
-/// The states that have each of some bits. `values`: words of each state.
-fn sets_of_bits(values: &[u64], words_of_state: usize, bits: std::ops::Range<usize>) -> Vec<Bits> {
-    let count = values.len() / words_of_state;
-    let mut sets = vec![Bits::none(count); bits.len()];
-    // Bits of 64 states at a time are turned.
-    for (at, states) in values.chunks(64 * words_of_state).enumerate() {
-        for word in 0..words_of_state {
-            let mut square = [0; 64];
-            square.iter_mut().zip(states[word..].iter().step_by(words_of_state)).for_each(|(to, from)| *to = *from);
-            transpose(&mut square);
-            for (bit, of_states) in square.iter().enumerate() {
-                if let Some(set) = (64 * word + bit).checked_sub(bits.start).and_then(|number| sets.get_mut(number)) {
-                    set.0[at] = *of_states;
-                }
-            }
+/// The states in which each condition holds, and those in which one has a fault.
+fn sets<S: Storage>(
+    table: &VectorTable<S>,
+    members: &[Reference],
+    conditions: &Evaluated,
+    limits: Limits,
+) -> Result<(Vec<Bits>, Vec<Reference>)> {
+    // Words of each condition, and states with a fault.
+    type Part = (Vec<Vec<u64>>, Vec<Reference>);
+    let piece = |members: &[Reference]| -> Result<Part> {
+        if let Some(stop) = (limits.stop)() {
+            return Err(stop.error("while conditions were evaluated").into());
         }
+        let (states, mut faulty) = (table.get_many(members)?, Vec::new());
+        let all = 0..conditions.count();
+        let words =
+            all.map(|number| conditions.holds_in_each(number, &states, table.width(), |at| faulty.push(members[at]))).collect();
+        Ok((words, faulty))
+    };
+    let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table).next_multiple_of(64)).map(piece).collect();
+    let mut sets = vec![Bits(Vec::with_capacity(members.len().div_ceil(64))); conditions.count()];
+    let mut all_faulty = Vec::new();
+    for (words, faulty) in parts? {
+        sets.iter_mut().zip(words).for_each(|(set, words)| set.0.extend(words));
+        all_faulty.extend(faulty);
     }
-    sets
-}
-
-/// Exchanges rows and columns of 64 bits: squares of half the size, then those in them (Warren, Hacker's Delight).
-fn transpose(square: &mut [u64; 64]) {
-    let (mut size, mut mask) = (32, u64::MAX >> 32);
-    while size > 0 {
-        let mut row = 0;
-        while row < 64 {
-            let moved = ((square[row] >> size) ^ square[row + size]) & mask;
-            square[row] ^= moved << size;
-            square[row + size] ^= moved;
-            row = (row + size + 1) & !size;
-        }
-        size /= 2;
-        mask ^= mask << size;
-    }
+    let states = Bits::all(members.len());
+    sets.iter_mut().for_each(|set| *set = set.view(false).within(&states));
+    Ok((sets, all_faulty))
 }
 
 impl Space for InMemory {

@@ -115,6 +115,27 @@ impl Evaluated<'_> {
             Self::OfNet(interpreter, checks) => Some(checks[number].holds(interpreter.firings()?, state)),
         }
     }
+
+    /// Whether a condition holds in each of some states: a bit a state, in words whose other bits are undefined. Calls `fault` with
+    /// the numbers of those in which it has a fault.
+    fn holds_in_each(&self, number: usize, states: &[u32], width: usize, mut fault: impl FnMut(usize)) -> Vec<u64> {
+        match self {
+            Self::OfNet(interpreter, checks) if interpreter.firings().is_some() => {
+                let firings = interpreter.firings().expect("looked at above");
+                checks[number].holds_in_each(firings, states, width)
+            }
+            _ => {
+                let mut bits = vec![0; (states.len() / width).div_ceil(64)];
+                for (at, state) in states.chunks_exact(width).enumerate() {
+                    match self.holds(number, state) {
+                        Some(holds) => bits[at / 64] |= u64::from(holds) << (at % 64),
+                        None => fault(at),
+                    }
+                }
+                bits
+            }
+        }
+    }
 }
 
 impl Branching {
