@@ -233,7 +233,7 @@ impl Amount {
 }
 
 impl Check {
-    /// Whether the condition holds in each of some states of `width` words: a bit a state, in words whose other bits are
+    /// Whether the condition holds in each of some states of `width` words: a bit a state. The bits behind the last state are
     /// undefined. Takes the parts of the condition one after the other for all states, which is faster than state by state.
     pub fn holds_in_each(&self, firings: &Firings, states: &[u32], width: usize) -> Vec<u64> {
         let count = states.len() / width;
