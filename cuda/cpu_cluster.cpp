@@ -7,7 +7,7 @@ using namespace warpset;
 
 namespace {
 
-// One thread of a kernel: thread `index` of `count`.
+// Makes the calling thread number `index` of the `count` threads of a kernel.
 void play(u64 index, u64 count)
 {
     platform::Grid::thread_index = index;

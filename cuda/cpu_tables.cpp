@@ -160,10 +160,10 @@ void warpset_cpu_find(const View* view, const BatchView* batch)
     searches(view).find(*view, *batch);
 }
 
-// Counts the parts of a bucket table that grows.
-void warpset_cpu_count_parts(const View* view, u64* count)
+// Counts the parts of a bucket table `to` that is filled with the vectors of `from`.
+void warpset_cpu_count_parts(const View* from, const View* to, u64* count)
 {
-    count_parts_of_buckets(*view, count);
+    count_parts_of_buckets(*from, *to, count);
 }
 
 // Fills part `part` of a bucket table with vectors of `from`, and adds those that it leaves to `left`. `count`: the vectors put.

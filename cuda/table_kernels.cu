@@ -5,6 +5,7 @@
 #include "warpset/batch/columns.cuh"
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
+#include "warpset/bucket/growth.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/indexed/upsert.cuh"
 #include "warpset/indexed/values.cuh"
@@ -152,6 +153,15 @@ WARPSET_KERNEL(search_warps * 32, search_blocks) warpset_upsert(View view, Batch
 // Rows of columns in device memory.
 #if WARPSET_HAS_PART(10)
 WARPSET_KERNEL(256, 1) warpset_gather_columns(warpset::ColumnsView view) { warpset::gather_columns<WARPSET_WIDTH>(view); }
+#endif
+
+// Growth of a bucket table whose slices one block each fills (src/backend/cuda/growth.rs).
+#if WARPSET_HAS_PART(11) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
+WARPSET_KERNEL(1024, 1)
+warpset_grow(View from, View to, u32 slices_a_part, u32 is_staged, u64* left, u64 capacity, u64* count)
+{
+    warpset::grow_by_blocks(Table::of(from), Table::of(to), slices_a_part, is_staged != 0, {left, capacity, count});
+}
 #endif
 
 #if WARPSET_HAS_PART(5) && WARPSET_KEY_BITS && !WARPSET_TREE

@@ -405,6 +405,13 @@ pub enum FileFault {
         /// The newest one that can be read.
         newest: u32,
     },
+    /// The file was written by an earlier version of warpset, and tables of its kind are no longer read from such files.
+    Older {
+        /// Version of the file.
+        version: u32,
+        /// The oldest one from which such a table can be read.
+        oldest: u32,
+    },
     /// The source ends too early.
     Truncated {
         /// Bytes that the source has.
@@ -438,6 +445,12 @@ impl fmt::Display for FileFault {
             Self::Foreign { found } => write!(f, "it is not a saved table: it begins with the bytes {found:02x?}"),
             Self::Newer { version, newest } => {
                 write!(f, "its format has version {version}, and this warpset reads versions up to {newest}")
+            }
+            Self::Older { version, oldest } => {
+                write!(
+                    f,
+                    "its format has version {version}, and such tables are read from version {oldest} on: put its rows again"
+                )
             }
             Self::Truncated { bytes, needed } => write!(f, "it ends after {bytes} of {needed} bytes"),
             Self::Damaged { what, at, bytes } => write!(f, "it is damaged: {what} (bytes: {bytes}, from byte {at} on)"),

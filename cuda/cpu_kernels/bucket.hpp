@@ -19,8 +19,8 @@ struct BucketTablesOf {
 // Shapes for widths from `first_width` to `last_width`, at most 16 words.
 template <u32 first_width, u32 last_width>
 struct NarrowShapes {
-    // Calls `use(shape)` with the shape for a width. Lines are those of `Spec::bucket`. Slots of 3 to 16 words are claimed by 8
-    // bytes (src/backend/cpu/cas_width.rs).
+    // Calls `use(shape)` with the shape for a width. The lines are as long as `Spec::bucket` says. Slots of 3 to 16 words are
+    // claimed in chunks of 8 bytes (src/backend/cpu/cas_width.rs).
     template <u32 width_words = first_width, class Use>
     static void with_shape(u32 width, SlotsOf slots, Use use)
     {
@@ -58,9 +58,9 @@ struct WideShapes {
 // Whether the tables that a kernel searches have a filter.
 enum class Filtered { No, Yes, Either };
 
-// Searches for a batch as `SearchBatch::run_thread` does, and uses the filter if there is one. A put then sets the bits of its
-// new vectors. A lookup searches for the vectors that the filter leaves. (Without `__builtin_expect`, searches of 11 to 16 words
-// took 1 to 2 % longer.)
+// Searches for a batch as `SearchBatch::run_thread` does, and uses the filter if the table has one. With a filter, a put also
+// sets the bits of its new vectors, and a lookup searches only for the vectors that the filter does not rule out. (Without
+// `__builtin_expect`, searches of 11 to 16 words took 1 to 2 % longer.)
 template <Operation operation, Filtered filtered, class Shape>
 void search_buckets(const BucketTable<Shape>& table, const BatchView& batch, Filter filter)
 {
@@ -130,9 +130,10 @@ void search_buckets(const BucketTable<Shape>& table, const BatchView& batch, Fil
     if (batch.counts) platform::add_relaxed(&batch.counts->offered, batch.count);
 }
 
-// Tables with and without a filter share kernels. (With kernels of their own, those with a filter were 186 KB of machine code,
-// and a fifth of the time to compile all.) Only vectors of one and two words have kernels for each: their searches take 7 to 20
-// ns, and 2 to 6 % longer in shared ones. On a processor without claims of 16 bytes, they share them too.
+// Tables with and without a filter share kernels. (Separate kernels for those with a filter were 186 KB of machine code, and took
+// a fifth of the time to compile all.) Only vectors of one and two words have separate kernels: their searches take 7 to 20 ns,
+// and would take 2 to 6 % longer in shared kernels. On a processor without claims of 16 bytes, these vectors use shared kernels
+// too.
 template <class Shape>
 constexpr bool has_both_kernels()
 {

@@ -170,9 +170,9 @@ const MaintenanceKernels bucket_maintenance = {
                 const TableView& table = slots.view;
                 const u64 hash = hash_vector(table.seeds, table.width, table.hash_mask, WordVector{words});
                 const u64 bucket = slot >> slots.bucket_log2;
-                Probe probe = Probe::start(hash, table.buckets);
+                Probe probe = Probe::start(hash, table);
                 u64 length = 1;
-                for (; probe.bucket != bucket && length < table.probe_limit; ++length) probe.advance(table.buckets);
+                while (probe.bucket != bucket && probe.advance(table)) ++length;
                 counts.add(length);
             }
             counts.finish(totals);

@@ -18,7 +18,7 @@ void NewHashes::finish(Filter filter) const
 
 namespace {
 
-// Hashes vectors, which prefetches their words of the filter. `static_width`: words of a vector, or 0 for those of the table.
+// Hashes vectors and prefetches their words of the filter. `static_width`: words of a vector, or 0 to use `table.width`.
 template <u32 static_width>
 void hash_block(const TableView& table, Filter filter, const u32* vector, u32 count, u64* hashes)
 {
@@ -33,7 +33,7 @@ void hash_block(const TableView& table, Filter filter, const u32* vector, u32 co
 
 u32 Candidates::pass(const TableView& table, Filter filter, const BatchView& batch)
 {
-    // (2 words, ns a lookup of an absent vector: 4.8 with a loop for the width, 6.4 with one for all widths.)
+    // (2 words, ns per lookup of an absent vector: 4.8 with a loop for that width, 6.4 with one loop for all widths.)
     constexpr decltype(&hash_block<0>) of_width[] = {hash_block<0>, hash_block<1>, hash_block<2>, hash_block<3>, hash_block<4>,
                                                      hash_block<5>, hash_block<6>, hash_block<7>, hash_block<8>};
     u32 candidate = 0;
@@ -41,7 +41,7 @@ u32 Candidates::pass(const TableView& table, Filter filter, const BatchView& bat
         const u32 count = static_cast<u32>(batch.count - next < block ? batch.count - next : block);
         u64 hashes[block];
         of_width[table.width <= 8 ? table.width : 0](table, filter, batch.vectors + next * table.width, count, hashes);
-        // There is no branch that depends on a vector.
+        // No branch here depends on a vector.
         for (u32 i = 0; i < count; ++i) {
             if (batch.outcomes) batch.outcomes[next + i] = static_cast<u8>(Outcome::Absent);
             if (batch.references) batch.references[next + i] = batch.no_slot();

@@ -1,4 +1,4 @@
-// Indexed tables: searches of vectors of 9 words and more, and for any width, all that is no search.
+// Indexed tables: searches of vectors of 9 words and more, and all operations other than searches for any width.
 #include <cstring>
 
 #include "indexed.hpp"
@@ -46,7 +46,7 @@ const MaintenanceKernels indexed_maintenance = {
     },
 };
 
-// Find-or-put, and then a pass over the references. Searches that combine values themselves are as much code again (60 KB).
+// Find-or-put, and then a pass over the references. Searches that combine values themselves would add as much code again (60 KB).
 void upsert_indexed(const View& view, const SearchKernels& search, const BatchView& batch, const UpsertView& upsert)
 {
     constexpr u64 most = 2048, ahead = 16;  // vectors at a time, and how far the pass prefetches values

@@ -83,8 +83,9 @@ void list_holes_indexed(const View& view, u64 first, u64 last, u64* holes, u64 c
 void move_rows_indexed(const View& view, const RowMove* moves, u64 count);
 void count_unstored_indexed(const View& view, const u64* references, u64 count, u64* invalid);
 
-// Growth of bucket tables, in a file of its own for the same reason. `Parts::count`, `fill_part` and `export_left` of growth.hpp.
-void count_parts_of_buckets(const View& view, u64* count);
+// Growth of bucket tables, in a file of its own for the same reason. `GrowthParts::count` of bucket/growth.cuh; `fill_part` and
+// `export_left` of growth.hpp.
+void count_parts_of_buckets(const View& from, const View& to, u64* count);
 void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count);
 void export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors, u64* count);
 

@@ -7,8 +7,9 @@ namespace {
 using LongLines = BucketTable<StaticShape<2, 8, 64>>;
 
 #if WARPSET_CLAIMS_16_BYTES
-// Roots in lines of 32 bytes, or of 64 on a processor without claims of 16 bytes. Such processors are rare, so their searches are
-// calls, and kernels of trees, which are long, are compiled once. (With kernels for each of both, 79 KB instead of 45.)
+// Root table with lines of 32 bytes, or of 64 bytes on a processor without claims of 16 bytes. Such processors are rare, and
+// kernels of trees are long. So each kernel is compiled once and calls a function to search long lines. (With a kernel for each
+// of the two line sizes, 79 KB instead of 45.)
 struct RootTable : BucketTable<StaticShape<2, 16, 32>> {
     using Base = BucketTable<StaticShape<2, 16, 32>>;
     using Roots = RootTable;
@@ -68,7 +69,7 @@ struct TreeTables {
         geometry->table_view_bytes = sizeof(TreeView);
     }
 
-    // A thread depends only on the pairing of a table's strategy.
+    // Only the pairing of a table's strategy matters to a thread.
     template <class Use>
     static void with_table(const View& view, Use use)
     {
@@ -84,7 +85,7 @@ struct TreeTables {
     }
 };
 
-// The view of a tree table begins with that of its roots, so the kernels of bucket tables take it.
+// The view of a tree table begins with the view of its roots, so the kernels of bucket tables accept it.
 constexpr MaintenanceKernels tree_maintenance()
 {
     MaintenanceKernels kernels = maintenance_kernels_of<TreeTables>();

@@ -1,19 +1,20 @@
-// Growth of the node table of trees: references in roots are replaced, and no tree is made again from its words.
+// Growth of a tree table's node table. Replaces the references in roots instead of making each tree again from its words.
 //
-// In a larger node table nodes have other references. So the nodes above them change, and all roots. Find-or-put of all vectors
-// would look for a node once for each vector that has it. Here a list says where each node has gone, so it is looked for once.
+// In a larger node table, nodes have other references. So all roots change, and all nodes that contain references. Putting all
+// vectors again would look for a node once for each vector that has it. Here a list records where each node has gone, so each
+// node is looked for once.
 //
 // Whether a half of a node is a word or a reference depends on its position (tree/shape.cuh). Positions with subtrees of one
 // shape are of one *kind*. A node may be at positions of several kinds, and becomes another node for each. So each kind has a
-// list. Its entry for a slot of the smaller node table is 0, or 1 + the reference in the larger one. Vectors of 8 words have two
-// kinds: pairs of words, and pairs of these.
+// list with an entry for each slot of the smaller node table: 0, or 1 + the node's reference in the larger table. Vectors of 8
+// words have two kinds: pairs of words, and pairs of such pairs.
 //
-// Nodes that no stored vector has stay behind. They belong to vectors that were rejected, or removed. (Vectors of a damaged file
-// that cannot be read are dropped, but those of their nodes that can be read may have moved.)
+// Nodes that no stored vector has are not moved: their vectors were rejected or removed. (If a vector of a damaged file cannot be
+// read, it is dropped, but some of its nodes may have been moved before.)
 //
-// Threads share the lists. If two move one node at a time, both find-or-put the same pair, and get the same reference
-// (core/claim.cuh). So both write the same entry. Entries are relaxed: an entry is a number that is compared and stored. Nodes of
-// the larger table are read after the threads are joined.
+// Threads share the lists. If two threads move the same node at the same time, both find-or-put the same pair, and get the same
+// reference (core/claim.cuh). So both write the same entry. Entries are relaxed: an entry is a number that is compared and
+// stored. Nodes of the larger table are read after the threads are joined.
 #include "kernels.hpp"
 
 namespace warpset {
@@ -35,7 +36,8 @@ struct Kinds {
     template <class Shape>
     explicit Kinds(const Shape& shape)
     {
-        // The nodes of a tree, from number 0, the root pair. No node has the root pair as a child, so 0 is none.
+        // Children of the nodes of a tree. Node 0 is the root pair. No node has the root pair as a child, so a child of 0 means
+        // "no child".
         u32 children[2 * most][2] = {};
         u32 nodes = 1;
         for (u32 leaf = 0; leaf < shape.width; ++leaf) {
@@ -51,7 +53,7 @@ struct Kinds {
     }
 
 private:
-    // The kind of a node, which is added if there is none like it.
+    // Returns the kind of a node. Adds a kind if the node is like no earlier one.
     u32 kind(const u32 (&children)[2 * most][2], u32 node)
     {
         if (children[node][0] == 0) return word;
@@ -89,10 +91,10 @@ void with_kinds(const View& view, Use use)
     }
 }
 
-// Entries of the list of a kind. (0, 0) has the last one.
+// Number of entries in the list of a kind. The node (0, 0) has the last entry.
 u64 entries_of(const NodeTable& nodes) { return nodes.zero() + 1ull; }
 
-// Moves nodes from one node table to another, as halves of roots need them.
+// Moves the nodes that halves of roots need from one node table to another.
 struct Mover {
     const NodeTable from, to;
     const Kinds& kinds;
@@ -107,8 +109,8 @@ struct Mover {
         if (kind != Kinds::word && from.is_reference(half)) platform::prefetch(entry(kind, half), sizeof(u32));
     }
 
-    // Replaces a half at a position of a kind. Returns false if `to` is full, or if the half leads to no node, as in a damaged
-    // file. Each call goes one level down, so at most 8 are under way.
+    // Replaces a half at a position of this kind. Returns false if `to` is full, or if the half leads to no node, as in a damaged
+    // file. Each recursive call goes one level down, so at most 8 calls are nested.
     bool move(u32 kind, u32& half)
     {
         if (kind == Kinds::word) return true;

@@ -59,12 +59,13 @@ struct BlockBatch : BatchView {
         return *address;
     }
 
-    // See BatchView.
+    // See `BatchView::unit_offset`.
     WARPSET_FN static u32 unit_offset(u32 unit, u32 units) { return unit / units * (row_words * units / width) + unit % units; }
 };
 
-// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension and consists of whole warps.
-// `keeps_parents`: parents are kept with their vectors until these are put, at 8 bytes each, even if the table does not use them.
+// `rows` is a multiple of 32. The width of `Table` is static. The block has one dimension and consists of whole warps. With
+// `keeps_parents`, parents are kept with their vectors until the vectors are put, at 8 bytes each, even if the table does not use
+// them.
 template <class Table, u32 rows, bool keeps_parents = Table::is_incremental>
 class BlockCache {
     using Block = platform::Block;
@@ -121,16 +122,16 @@ public:
     }
 
     // Adds a vector: its `word(i)`, and for a tree table `mask(i)`, the words that may differ from those of the vector stored at
-    // `parent`, which is `no_reference` if there is none. False if there is no free row: then the vector is not added. Any thread
-    // may call it, at any time between the calls that all make.
+    // `parent`. `parent` is `no_reference` if there is none. Returns false, and does not add the vector, if no row is free. Any
+    // thread may call this, at any time between the calls that all threads make.
     template <class Vector>
     WARPSET_FN bool add(const Vector& vector, u64 parent)
     {
         return write(take(1), vector, parent);
     }
 
-    // As `add`, but in two steps, so that one thread takes the rows for several: the first of `count` rows, and then a vector for
-    // each.
+    // First of two steps that replace `add`, so that one thread can take rows for several vectors: takes `count` rows and returns
+    // the first one. The second step, `write`, writes one vector to one row.
     WARPSET_FN u32 take(u32 count)
     {
         // Relaxed: only the uniqueness of rows matters; they are read behind a barrier.
@@ -160,8 +161,8 @@ public:
         find_or_put_distinct(table, drop_duplicates(), new_references, counts);
     }
 
-    // As `find_or_put`, but in two steps, so that each can be timed: the first returns the number of rows that are left, for the
-    // second, which follows at once.
+    // First of two steps that replace `find_or_put`, so that each can be timed. Returns the number of rows that are left. The
+    // second step must follow at once and gets this number as `left`.
     WARPSET_FN u32 drop_duplicates()
     {
         Block::sync();  // the rows are written
@@ -169,7 +170,7 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // `on_new(parent, reference)` is called for each that is new, by one thread, which may be any one.
+    // Second step. For each new vector, one thread calls `on_new(parent, reference)`; it may be any thread.
     template <class OnNew = IgnoreNew>
     WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts,
                                          const OnNew& on_new = {})
@@ -189,9 +190,9 @@ public:
         Block::sync();  // the rows may be overwritten
     }
 
-    // Instead of the second step: passes the rows that are left to `write(row, word, value)`, one word per call, neighbouring
-    // threads neighbouring words, and removes them. For vectors that belong to another table. All threads of the block call it,
-    // converged.
+    // Alternative second step, for vectors that belong to another table. Passes the rows that are left to `write(row, word,
+    // value)`, one word per call, and removes them. Neighbouring threads pass neighbouring words. All threads of the block call
+    // it, converged.
     template <class Write>
     WARPSET_FN void give_distinct(u32 left, Write write)
     {
@@ -210,10 +211,10 @@ private:
     WARPSET_FN u32* taken() const { return reinterpret_cast<u32*>(shared + taken_at); }  // how many rows; more if some got none
     WARPSET_FN u32* index() const { return reinterpret_cast<u32*>(shared + index_at); }
 
-    // How many rows are filled; the same for all threads between two barriers.
+    // Number of filled rows. All threads get the same number between two barriers.
     WARPSET_FN u32 filled() const { return *taken() < rows ? *taken() : rows; }
 
-    // Marks in `kept` one of each set of equal rows; gives how many.
+    // Marks one of each set of equal rows in `kept`. Returns the number of marked rows.
     WARPSET_FN u32 keep_one_of_equals(u32 offered) const
     {
         for (u32 at = Block::thread(); at < index_slots; at += Block::threads()) index()[at] = none;
@@ -227,7 +228,7 @@ private:
         return kept_before(offered);
     }
 
-    // Whether no equal row is in the index; this one then is.
+    // Puts this row into the index, unless an equal row is there. Returns whether the row was put.
     WARPSET_FN bool claims_index(u32 row) const
     {
         for (u32 at = hash(row);; ++at) {
@@ -240,8 +241,8 @@ private:
         }
     }
 
-    // A polynomial in an odd number, its bits then mixed as those of a node's hash (tree/nodes.cuh): there is one set of rows,
-    // and no adversary.
+    // Computes a polynomial at an odd number, and then mixes its bits as for a node's hash (tree/nodes.cuh). That is enough:
+    // there is one set of rows, and no adversary.
     WARPSET_FN u32 hash(u32 row) const
     {
         u32 hash = 0;
@@ -253,7 +254,7 @@ private:
         return hash * 0x85EBCA77u >> 8;
     }
 
-    // How many rows before this one are kept.
+    // Number of kept rows before this one.
     WARPSET_FN u32 kept_before(u32 row) const
     {
         u32 count = 0;
@@ -261,7 +262,7 @@ private:
         return row % 32 == 0 ? count : count + platform::population_count(kept()[row / 32] & ((1u << row % 32) - 1));
     }
 
-    // Moves the rows that are kept to the first `left`: the n-th one behind those to the n-th gap.
+    // Moves the kept rows into the first `left` rows: the n-th kept row behind these goes to the n-th gap.
     WARPSET_FN void move_together(u32 offered, u32 left) const
     {
         u32* gaps = index();

@@ -157,7 +157,7 @@ impl TableMemory {
         };
         let mut table = Self {
             spec,
-            view: parameters.view(&Addresses::default()),
+            view: parameters.view(&Addresses::default(), &geometry),
             slots,
             seeds,
             nodes,
@@ -165,7 +165,7 @@ impl TableMemory {
             rows,
             displaced: Mutex::default(),
         };
-        table.view = parameters.view(&table.addresses());
+        table.view = parameters.view(&table.addresses(), &geometry);
         Ok(table)
     }
 

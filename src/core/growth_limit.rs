@@ -6,6 +6,7 @@ pub(crate) mod ranks;
 use super::growth::{GROW_AT_FILL, GROW_AT_MOST};
 use super::schedule::{Bytes, LAST_SHARE, NEARLY_FULL, Schedule, Taste, forecast_nodes, nodes_of_stored};
 use super::table::RawTable;
+use crate::layout::Kind;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
 use crate::layout::spec::Spec;
@@ -143,6 +144,10 @@ impl RawTable {
             (true, true) => slots.checked_mul(8)?,
             // A CPU needs at most a bit for each slot of the smaller table.
             (false, false) => self.slots().div_ceil(8),
+            // A GPU lists the slots whose vectors are left, and then has these (backend/cuda/growth.rs).
+            (false, true) if spec.kind == Kind::Bucket => {
+                size::most_left(self.slots()).checked_mul(8 + spec.width() as u64 * 4)?
+            }
             _ => 0,
         };
         Some(Bytes {

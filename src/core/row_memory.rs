@@ -177,7 +177,7 @@ impl dyn Store {
             self.set_dense(before.given);
         }
         let slots = self.machine().allocate_zeroed(slot_bytes)?;
-        let view = parameters.view(&Addresses { slots: slots.address, ..self.table().addresses() });
+        let view = parameters.view(&Addresses { slots: slots.address, ..self.table().addresses() }, &geometry);
         let given = before.given.min(last);
         let (mut counts, window) = ([Counts::default()], Window::<Counts>::new(self.machine(), 1)?);
         let tables = [self.table().argument(), (parameters.spec, &view)];

@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::limits::{FEWEST_HALF_BITS, LAST_BITS, MAX_CAPACITY};
 use super::memory::MemoryLimit;
 use super::permutation::Permutation;
-use super::size::{self, Size, node_bytes, probe_limit};
+use super::size::{self, Size, Slices, node_bytes, probe_limit};
 use super::spec::Spec;
 use super::strategy::Strategy;
 use super::view::{CompactTreeView, Geometry, IndexedView, NodeView, RowsView, TableView, TreeView, View};
@@ -248,11 +248,14 @@ impl<'a> Parameters<'a> {
         node_bytes(self.node_buckets)
     }
 
-    /// View for kernels of the table whose parts are at these addresses.
-    pub(crate) fn view(&self, at: &Addresses) -> View {
+    /// View for kernels of the table whose parts are at these addresses. `geometry`: of its spec.
+    pub(crate) fn view(&self, at: &Addresses, geometry: &Geometry) -> View {
+        let slices = || Slices::of(self.buckets, geometry.slots_per_bucket);
         let bucket = || TableView {
             slots: at.slots,
             buckets: self.buckets,
+            slice_buckets: slices().slice_buckets,
+            slice_mask: slices().slice_mask,
             seeds: at.seeds,
             stored: at.stored,
             hash_mask: self.options.hash_mask,
@@ -291,9 +294,20 @@ impl<'a> Parameters<'a> {
                     width: self.spec.width,
                     reuses: 1,
                 };
-                let TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = bucket();
+                let TableView { slots, buckets, slice_buckets, slice_mask, seeds, stored, hash_mask, probe_limit, .. } = bucket();
                 let row_bits = rows::row_bits(capacity, self.spec.slot_bits);
-                let view = IndexedView { slots, buckets, seeds, stored, hash_mask, row_bits, probe_limit, rows };
+                let view = IndexedView {
+                    slots,
+                    buckets,
+                    slice_buckets,
+                    slice_mask,
+                    seeds,
+                    stored,
+                    hash_mask,
+                    row_bits,
+                    probe_limit,
+                    rows,
+                };
                 View::new(Kind::Indexed, view)
             }
             Kind::CompactTree => View::new(Kind::CompactTree, CompactTreeView { roots: compact(), nodes: nodes() }),

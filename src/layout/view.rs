@@ -11,8 +11,12 @@ use bytemuck::{Pod, Zeroable};
 pub struct TableView {
     /// Address of the slots.
     pub slots: u64,
-    /// Number of buckets; prime.
+    /// Number of buckets.
     pub buckets: u64,
+    /// Number of buckets of a slice; all, if there is one slice.
+    pub slice_buckets: u32,
+    /// Bits of a bucket's number that are its number in its slice.
+    pub slice_mask: u32,
     /// Address of the seeds of the hash: `width + 1` pairs of `u64`.
     pub seeds: u64,
     /// Address of the number of stored vectors.
@@ -172,8 +176,12 @@ pub struct RowsView {
 pub struct IndexedView {
     /// Address of the slots of the index.
     pub slots: u64,
-    /// Number of buckets; prime.
+    /// Number of buckets.
     pub buckets: u64,
+    /// Number of buckets of a slice; all, if there is one slice.
+    pub slice_buckets: u32,
+    /// Bits of a bucket's number that are its number in its slice.
+    pub slice_mask: u32,
     /// Address of the seeds of the hash: `width + 1` pairs of `u64`.
     pub seeds: u64,
     /// Address of the number of stored vectors.
@@ -439,7 +447,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 const _: () = {
-    assert!(size_of::<TableView>() == 64 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 120);
+    assert!(size_of::<TableView>() == 72 && size_of::<NodeView>() == 56 && size_of::<TreeView>() == 128);
     assert!(size_of::<HashView>() == 64 && size_of::<LevelView>() == 64 && size_of::<CompactView>() == 200);
     assert!(size_of::<CompactTreeView>() == 256);
     assert!(size_of::<BatchView>() == 88 && size_of::<UpsertView>() == 32);

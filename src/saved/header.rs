@@ -15,8 +15,11 @@ use std::io::{Read, Write};
 /// First bytes of a file. The first byte marks it as binary; a transfer in text mode would change the line ends.
 const MAGIC: [u8; 8] = *b"\x93WPS\r\n\x1a\n";
 
-/// Version of the format that this library writes, and the newest that it reads.
-const VERSION: u32 = 1;
+/// Version of the format that is written, and newest version that is read.
+pub(super) const VERSION: u32 = SLICED;
+
+/// First version in which vectors lie in slices (cuda/warpset/core/probe.cuh). Before, they were probed in another order.
+const SLICED: u32 = 2;
 
 /// Largest size of a header, in bytes.
 const MOST_BYTES: u64 = 8 << 10;
@@ -72,6 +75,7 @@ pub(super) struct Fields {
 }
 
 pub(super) struct Header {
+    pub version: u32,
     pub fields: Fields,
     pub seeds: Seeds,
     /// Options with which the table was built.
@@ -129,7 +133,7 @@ impl Header {
         };
         let TableState { spec, buckets, node_buckets, .. } = *sized;
         let fields = fields.with_family(&Parameters { options: &options, seeds, spec, buckets, node_buckets });
-        Ok(Self { fields, seeds: seeds.clone(), options })
+        Ok(Self { version: VERSION, fields, seeds: seeds.clone(), options })
     }
 
     /// Bytes of the header, its checksum included.
@@ -146,7 +150,7 @@ impl Header {
 
     pub(super) fn write<W: Write>(&self, to: &mut Sink<W>) -> Result<()> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.version.to_le_bytes());
         bytes.extend((Self::bytes(self.seeds.vectors.len()) as u32).to_le_bytes());
         bytes.extend(bytemuck::bytes_of(&self.fields));
         bytes.extend(bytemuck::cast_slice::<SeedPair, u8>(&self.seeds.vectors));
@@ -188,7 +192,7 @@ impl Header {
         let Fields { empty, node_seeds: nodes, family, .. } = fields;
         let seeds = Seeds { vectors: bytemuck::allocation::pod_collect_to_vec(seeds), empty, nodes, family };
         fields.check_counts().map_err(wrong)?;
-        let header = Self { fields, seeds, options };
+        let header = Self { version, fields, seeds, options };
         from.needs(header.file_bytes());
         Ok(header)
     }
@@ -203,7 +207,12 @@ impl Header {
         Err(FileFault::OtherTable { found, wanted: described(kind, width) }.into())
     }
 
-    /// Spec of the table on a device with compare-and-swaps of `chunk_bytes` bytes; `None` if no table has these properties.
+    /// Whether searches of a table of this spec come to other slots than when it was saved.
+    pub(super) fn is_probed_otherwise(&self, spec: Spec) -> bool {
+        self.version < SLICED && (spec.kind.of_roots() == Kind::Bucket || spec.is_indexed())
+    }
+
+    /// Spec of the table on a device with compare-and-swaps of `chunk_bytes` bytes; none if no table has these properties.
     pub(super) fn spec(&self, chunk_bytes: u32) -> Option<Spec> {
         let Fields { key_bits, slot_bits, node_buckets, .. } = self.fields;
         let width = self.options.width;
@@ -313,14 +322,16 @@ impl Fields {
     }
 
     /// Checks that a table of this spec has parts of these sizes.
-    pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::layout::view::Geometry) -> Result<(), String> {
+    pub(super) fn check_parts(&self, spec: Spec, geometry: &crate::layout::view::Geometry, version: u32) -> Result<(), String> {
         let Self { buckets, node_buckets, given, stored, slot_bits, .. } = *self;
         let slots_per_bucket = if spec.is_indexed() { 256 / slot_bits } else { self.slot_layout.slots_per_bucket };
         let is_right = match spec.layout(buckets.clamp(2, u64::from(u32::MAX))) {
             // Levels of compact tables.
             Some(_) => (2..=u64::from(u32::MAX)).contains(&buckets),
             None if spec.is_compact() => false,
-            None => size::is_prime(buckets) && buckets * u64::from(slots_per_bucket) <= MAX_CAPACITY + (1 << 16),
+            None if buckets * u64::from(slots_per_bucket) > MAX_CAPACITY + (1 << 16) => false,
+            None if version < SLICED => size::is_prime(buckets),
+            None => size::is_hashed_buckets(buckets, slots_per_bucket),
         };
         if !is_right {
             return Err(format!("{buckets} buckets"));

@@ -21,7 +21,7 @@
 //! | pairs of seeds | kernels read one for each word of a vector, and one more | `Header::read`, `check_parts` |
 //! | seeds, EMPTY pattern, masks of hashes | nothing but answers: a hash is scaled to the number of buckets, and every search ends after `probe_limit` of them | - |
 //! | family, factors, step | nothing but answers | `check_family` compares them, as they are derived from each other |
-//! | buckets, buckets of nodes | addresses of slots; a probe sequence visits every bucket if their number is prime | `check_counts`, `check_parts` |
+//! | buckets, buckets of nodes | addresses of slots; a probe sequence visits every bucket if their number is prime, or slices are whole | `check_counts`, `check_parts` |
 //! | vectors stored | growth; room for holes | at most the slots, or the rows given |
 //! | nodes stored | growth | at most the slots for nodes |
 //! | rows given | addresses of rows | at most the rows of an index of that size; 0 in other tables |
@@ -114,8 +114,12 @@ impl RawTable {
         if !lies {
             return Err(damaged(format!("{:?}", fields.slot_layout)));
         }
-        fields.check_parts(spec, &geometry).map_err(damaged)?;
-        if has_slots && own != fields.slot_layout {
+        fields.check_parts(spec, &geometry, header.version).map_err(damaged)?;
+        let is_probed_otherwise = header.is_probed_otherwise(spec);
+        if is_probed_otherwise && spec.is_indexed() {
+            return Err(FileFault::Older { version: header.version, oldest: header::VERSION }.into());
+        }
+        if has_slots && (is_probed_otherwise || own != fields.slot_layout) {
             return Self::load_by_vectors(device, &header, spec, from);
         }
         let Header { options, seeds, .. } = header;
@@ -144,8 +148,8 @@ impl RawTable {
         Ok(raw)
     }
 
-    /// Loads a table whose slots have another layout on this machine: reads the vectors from the slots and puts them into a new
-    /// table, which grows if they do not fit.
+    /// Loads a table whose slots have another layout on this machine, or are probed in another order: reads the vectors from
+    /// them, and puts them into a new table, which gets more slots if they do not fit.
     fn load_by_vectors(device: &Device, header: &Header, spec: Spec, mut from: Source<impl Read>) -> Result<Self> {
         let Fields { buckets, node_buckets, stored, slot_layout, .. } = header.fields;
         let (options, seeds) = (header.options, header.seeds.clone());

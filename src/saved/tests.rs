@@ -1,6 +1,6 @@
 //! Tests of slots in layouts that no CPU has, and of holes that no test from outside can make.
 
-use super::header::Header;
+use super::header::{Header, VERSION};
 use super::slots::{SlotLayout, Vectors};
 use super::*;
 use crate::{BucketTable, CompactTreeTable, IndexedTable, RootTable, Strategy, TreeTable, VectorTable};
@@ -77,6 +77,11 @@ fn written(layout: SlotLayout, words: &[u32], width: usize, empty: [u32; 4], buc
 
 /// File of a table as a machine with this slot layout would have written it.
 fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
+    saved_as(raw, layout, VERSION)
+}
+
+/// As above, of a version of the format. The vectors are in any slots.
+fn saved_as(raw: &RawTable, layout: SlotLayout, version: u32) -> Vec<u8> {
     let words = read_slots(raw);
     let sized = raw.sized_exclusively("save").unwrap();
     let mut header = Header::of(raw, &sized).unwrap();
@@ -87,6 +92,7 @@ fn saved_elsewhere(raw: &RawTable, layout: SlotLayout) -> Vec<u8> {
         buckets += 1;
     }
     let memory = written(layout, &words, width, header.seeds.empty, buckets);
+    header.version = version;
     header.fields.slot_layout = layout;
     header.fields.buckets = buckets;
     header.fields.slot_bytes = memory.len() as u64;
@@ -188,6 +194,37 @@ fn roots_of_other_machines_are_put_again() {
             assert_eq!(loaded.find_or_put_many(&vectors(width, 400)).unwrap().tally.new, 100);
         }
     }
+}
+
+/// Files of the first version, whose slots were probed in another order: vectors are put again, an index is refused.
+#[test]
+fn tables_of_the_first_version_are_put_again() {
+    let device = Device::cpu_with_threads(1);
+    let own = |raw: &RawTable| SlotLayout::of(raw.spec(), &raw.geometry_of(&raw.look()));
+    let table = BucketTable::builder(3).capacity(400).seed(1).build(&device).unwrap();
+    let words = vectors(3, 300);
+    table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+    let found = |version: u32| {
+        let loaded = BucketTable::load(&device, &saved_as(&table.raw, own(&table.raw), version)[..]).unwrap();
+        assert!(rows(&loaded) == rows(&table), "version {version}");
+        loaded.contains_many(&words).unwrap().into_iter().filter(|found| *found).count()
+    };
+    assert!(found(1) == 300 && found(2) < 300, "the vectors are where no search comes");
+    let table = TreeTable::builder(4).capacity(400).nodes(2000).seed(1).build(&device).unwrap();
+    table.find_or_put_many(&vectors(4, 300)).unwrap().complete(&table).unwrap();
+    let loaded = TreeTable::load(&device, &saved_as(&table.raw, own(&table.raw), 1)[..]).unwrap();
+    assert_eq!(loaded.find_or_put_many(&vectors(4, 300)).unwrap().tally.seen, 300);
+    let table = IndexedTable::builder(4).capacity(400).build(&device).unwrap();
+    let mut bytes = Vec::new();
+    table.save(&mut bytes).unwrap();
+    let mut from = Source::new(&bytes[..], 16);
+    let mut header = Header::read(&mut from).unwrap();
+    header.version = 1;
+    let mut older = Vec::new();
+    header.write(&mut Sink::new(&mut older)).unwrap();
+    older.extend(&bytes[older.len()..]);
+    let error = IndexedTable::load(&device, &older[..]).unwrap_err();
+    assert_eq!(error, Error::File { fault: FileFault::Older { version: 1, oldest: 2 } });
 }
 
 /// A table as full as slots of another bucket size can be: it gets as many slots as it needs.

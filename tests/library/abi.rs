@@ -137,6 +137,8 @@ mod headers {
         let expected = named(&[
             ("slots", offset_of!(TableView, slots)),
             ("buckets", offset_of!(TableView, buckets)),
+            ("slice_buckets", offset_of!(TableView, slice_buckets)),
+            ("slice_mask", offset_of!(TableView, slice_mask)),
             ("seeds", offset_of!(TableView, seeds)),
             ("stored", offset_of!(TableView, stored)),
             ("hash_mask", offset_of!(TableView, hash_mask)),
@@ -220,6 +222,8 @@ mod headers {
         let expected = [
             "u8* slots",
             "u64 buckets",
+            "u32 slice_buckets",
+            "u32 slice_mask",
             "const u128* seeds",
             "u64* stored",
             "u64 hash_mask",
@@ -231,6 +235,8 @@ mod headers {
         let offsets = [
             offset_of!(IndexedView, slots),
             offset_of!(IndexedView, buckets),
+            offset_of!(IndexedView, slice_buckets),
+            offset_of!(IndexedView, slice_mask),
             offset_of!(IndexedView, seeds),
             offset_of!(IndexedView, stored),
             offset_of!(IndexedView, hash_mask),
@@ -238,7 +244,7 @@ mod headers {
             offset_of!(IndexedView, probe_limit),
             offset_of!(IndexedView, rows),
         ];
-        assert_eq!(offsets, [0, 8, 16, 24, 32, 40, 44, 48]);
+        assert_eq!(offsets, [0, 8, 16, 20, 24, 32, 40, 48, 52, 56]);
     }
 
     #[test]

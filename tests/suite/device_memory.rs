@@ -80,6 +80,8 @@ fn table_views_arrive_intact(device: &Device) {
     let numbered = TableView {
         slots: 0x0101_0101_0101_0101,
         buckets: 0x0202_0202_0202_0202,
+        slice_buckets: 0x0C0C_0C0C,
+        slice_mask: 0x0D0D_0D0D,
         seeds: 0x0303_0303_0303_0303,
         stored: 0x0404_0404_0404_0404,
         hash_mask: 0x0505_0505_0505_0505,
@@ -87,20 +89,21 @@ fn table_views_arrive_intact(device: &Device) {
         probe_limit: 0x0A0A_0A0A,
         width: 0x0B0B_0B0B,
     };
-    let all_bits: TableView = bytemuck::cast([u64::MAX; 8]);
+    let all_bits: TableView = bytemuck::cast([u64::MAX; 9]);
     for view in [numbered, all_bits, table.kernel_argument().unwrap()] {
-        let mut fields = stream.alloc_zeros::<u64>(12).unwrap();
+        let mut fields = stream.alloc_zeros::<u64>(14).unwrap();
         let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: the kernel's arguments in its order; it writes 12 elements and follows none of the view's addresses.
+        // SAFETY: the kernel's arguments in its order; it writes 14 elements and follows none of the view's addresses.
         unsafe { stream.launch_builder(&kernel).arg(&view).arg(&mut fields).launch(one) }.unwrap();
         let e = view.empty.map(u64::from);
-        let (limit, width) = (u64::from(view.probe_limit), u64::from(view.width));
-        let expected =
-            [view.slots, view.buckets, view.seeds, view.stored, view.hash_mask, e[0], e[1], e[2], e[3], limit, width, 64];
+        let [slice_buckets, slice_mask, limit, width] =
+            [view.slice_buckets, view.slice_mask, view.probe_limit, view.width].map(u64::from);
+        let first = [view.slots, view.buckets, slice_buckets, slice_mask, view.seeds, view.stored, view.hash_mask];
+        let expected = [&first[..], &e, &[limit, width, 72]].concat();
         assert_eq!(stream.clone_dtoh(&fields).unwrap(), expected);
     }
     assert_eq!(u64::from(table.kernel_argument().unwrap().width), 3);
-    assert_eq!(size_of::<TableView>(), 64);
+    assert_eq!(size_of::<TableView>(), 72);
 }
 
 /// 2^28 offers in total, 2^22 per launch, on streams that overlap.

@@ -4,8 +4,8 @@
 //!
 //! - Growth moves every vector, and none is New again (also `overlapping_calls.rs`).
 //! - A table that grows by itself grows before it is 0.85 full, and not for ever.
-//! - A bucket table on a CPU grows part by part, by several threads, and most vectors need no find-or-put. If a vector finds no
-//!   slot, the table stays as it was (also `src/backend/cpu/growth.rs`).
+//! - A bucket table from 2^16 slots on grows in the order of its slots. If a vector finds no slot, the table stays as it was (also
+//!   `src/backend/cpu/growth.rs`, and `bucket.rs` of the simulated GPU).
 //! - Nodes grow alone if only nodes are missing.
 //! - Roots that need more bits get more slots (also `compact_roots.rs`).
 //! - References returned by a batch that made the table grow belong to the grown table.
@@ -29,6 +29,7 @@ tests_of_all_kinds![
     grow_moves_every_vector,
     grow_by_one_slot,
     large_tables_grow,
+    tables_with_slices_grow,
     shared_nodes_grow,
     tables_grow_from_nothing_in_one_batch,
     tables_grow_over_many_batches,
@@ -73,6 +74,28 @@ fn large_tables_grow<S: Kind>(device: &Device) {
         }
         let more = table.find_or_put_many(others).unwrap().tally;
         assert_eq!((more.new, more.full), (count as u64, 0), "width {width}");
+    }
+}
+
+/// Tables that have slices before and after they grow, by factors that are integers and others. If hashes are equal, vectors are
+/// in other slices than their first one, and all are put again.
+fn tables_with_slices_grow<S: Kind>(device: &Device) {
+    let few = device.is_gpu() || fast();
+    for width in sized(vec![1, 2, 7, 16, 33], vec![2, 16], vec![2]) {
+        for (hash_mask, count) in [(u64::MAX, if few { 3000 } else { 65_000 }), (0xF << 60, 900), (0, 500)] {
+            let words = distinct(width, 0, 2 * count);
+            let (stored, others) = words.split_at(count * width);
+            let table = roomy::<S>(width, 70_000).hash_mask(hash_mask).build(device).unwrap();
+            let _ = table.find_or_put_many(stored).unwrap().complete(&table).unwrap();
+            for capacity in [table.slots() * 2, table.slots() * 5 / 2] {
+                table.reserve_total(capacity).unwrap();
+                assert_eq!(table.len().unwrap(), count as u64, "width {width}");
+                let again = table.find_or_put_many(stored).unwrap().tally;
+                assert_eq!((again.new, again.seen), (0, count as u64), "width {width}, mask {hash_mask:x}: {again:?}");
+                assert!(table.contains_many(others).unwrap().iter().all(|is_there| !is_there), "width {width}");
+                assert_eq!(table.iter().count(), count, "width {width}: every other slot is empty");
+            }
+        }
     }
 }
 

@@ -11,9 +11,9 @@ using warpset::u64;
 // Writes every field of the view, in order, as the GPU sees it, and the size of the whole view.
 extern "C" __global__ void read_view(TableView view, u64* fields)
 {
-    u64 seen[] = {reinterpret_cast<u64>(view.slots), view.buckets, reinterpret_cast<u64>(view.seeds),
-                  reinterpret_cast<u64>(view.stored), view.hash_mask, view.empty[0], view.empty[1], view.empty[2],
-                  view.empty[3], view.probe_limit, view.width, sizeof(TableView)};
+    u64 seen[] = {reinterpret_cast<u64>(view.slots), view.buckets, view.slice_buckets, view.slice_mask,
+                  reinterpret_cast<u64>(view.seeds), reinterpret_cast<u64>(view.stored), view.hash_mask,
+                  view.empty[0], view.empty[1], view.empty[2], view.empty[3], view.probe_limit, view.width, sizeof(TableView)};
     for (u32 i = 0; i < sizeof(seen) / 8; ++i) fields[i] = seen[i];
 }
 

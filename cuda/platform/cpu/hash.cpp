@@ -1,9 +1,9 @@
-// Hashing of long vectors by several pairs of words at once. Apart from platform.cuh, because the header of the instructions
-// takes the compiler half a second in each file.
+// Hashes long vectors by several pairs of words at once. This code is not in platform.cuh, because the header of the instructions
+// takes the compiler half a second in each file that includes it.
 #include "warpset/platform.cuh"
 
 #if defined(__x86_64__)
-// GCC 12 warns of what its own header leaves undefined on purpose.
+// GCC 12 warns about values that its own header leaves undefined on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -13,8 +13,8 @@
 namespace warpset {
 namespace platform {
 
-// Adds to the sums of a hash (core/hash.cuh) those of `words` words, a multiple of 8: four pairs at once, each for both
-// instances.
+// Adds what `words` words (a multiple of 8) contribute to the two sums of a hash (core/hash.cuh). Computes four pairs at once,
+// each for both instances.
 //
 //   seeds of four words, as they lie:  a    | b    | a'   | b'      (of each both instances)
 //   the words that are added:          odd  | even | odd' | even'

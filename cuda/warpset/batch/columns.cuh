@@ -7,7 +7,7 @@ namespace warpset {
 
 using u16 = unsigned short;
 
-// Most columns of one launch.
+// Maximum number of columns of one launch.
 constexpr u32 max_columns = 256;
 
 // Words `first_word` to `first_word + words` of each row, and the columns that supply their bytes. Mirrored by `ColumnsView` in

@@ -126,20 +126,6 @@ WARPSET_FN void get_vectors(const IndexedTable<width, slot_bits>& table, const u
     }
 }
 
-// Position of the n-th set bit of a mask, counted from 0. The mask has more than n set bits.
-WARPSET_FN u32 nth_bit(u32 mask, u32 n)
-{
-    u32 at = 0;
-    WARPSET_UNROLL
-    for (u32 half = 16; half != 0; half /= 2) {
-        const u32 below = platform::population_count(mask >> at & ((1u << half) - 1));
-        if (n < below) continue;
-        n -= below;
-        at += half;
-    }
-    return at;
-}
-
 // Copies the vectors in slots `from + i`, for each bit i set in `mask`, one after another to `rows`. All lanes of a warp call it,
 // after a Warp::sync since they found these slots complete. They share the words, so that these are written without gaps.
 template <class Table>
@@ -285,10 +271,9 @@ WARPSET_FN void measure_probes(const Table& table, u64 first, u64 last, u64* len
     ProbeCounts counts(lengths, bins);
     for (u64 slot = first + platform::Grid::thread(); slot < last; slot += platform::Grid::threads()) {
         if (!table.holds(slot)) continue;
-        Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view.buckets);
+        Probe probe = Probe::start(table.hash(Stored{table, slot}), table.view);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length)
-            probe.advance(table.view.buckets);
+        while (probe.bucket != slot / slots_per_bucket && probe.advance(table.view)) ++length;
         counts.add(length);
     }
     counts.finish(totals);
@@ -307,10 +292,9 @@ WARPSET_FN void measure_probes(const IndexedTable<width, slot_bits>& table, u64 
         const auto seen =
             platform::load_acquire(table.slot_at(slot / slots_per_bucket, static_cast<u32>(slot % slots_per_bucket)));
         if (seen == table.empty) continue;
-        Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view.buckets);
+        Probe probe = Probe::start(table.hash(RowVector<width>{table.rows, table.row_of(seen)}), table.view);
         u64 length = 1;
-        for (; probe.bucket != slot / slots_per_bucket && length < table.view.probe_limit; ++length)
-            probe.advance(table.view.buckets);
+        while (probe.bucket != slot / slots_per_bucket && probe.advance(table.view)) ++length;
         counts.add(length);
     }
     counts.finish(totals);

@@ -40,7 +40,7 @@ struct SearchBatch {
     }
 
     // Searches for a batch that another GPU has sent. If the number at `refused` is not 0 when the kernel begins, searches for no
-    // vector. In both cases the batch counts as offered.
+    // vector. Either way all vectors of the batch count as offered.
     //
     // A refused batch gets a count of 0 instead of an early return, because a return changes how the compiler schedules the loop:
     // for 16 and 32 words it then waited for the first of two buckets before it requested the second (column `loads` of

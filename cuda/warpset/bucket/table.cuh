@@ -34,7 +34,9 @@ namespace warpset {
 // View of a bucket table: the argument of kernels. Mirrored by `TableView` in src/layout/view.rs; tests/library/abi.rs compares.
 struct TableView {
     u8* slots;
-    u64 buckets;           // prime
+    u64 buckets;           // in whole slices (core/probe.cuh)
+    u32 slice_buckets;     // all buckets, or those of a slice: a power of two
+    u32 slice_mask;        // all ones, or slice_buckets - 1
     const u128* seeds;     // width + 1, see core/hash.cuh
     u64* stored;           // number of stored vectors
     u64 hash_mask;         // all ones
@@ -95,8 +97,8 @@ struct BucketTable {
     // A slot is identified by its bucket and its *index* there, or by its number.
     WARPSET_FN u64 slot_number(u64 bucket, u32 index) const { return bucket * layout.slots_per_bucket() + index; }
 
-    // The bucket's number is scrambled, because a probe sequence is an arithmetic progression of buckets: with an even step it
-    // stays on one parity for long, and a vector excluded from all classes but one might never reach that class.
+    // Scrambled, because a probe sequence is an arithmetic progression of buckets: a vector that is excluded from all classes but
+    // one might not reach that class for a long time.
     WARPSET_FN static u32 class_of_bucket(u64 bucket)
     {
         u32 mixed = static_cast<u32>(bucket) * 0x9E3779B1u;
@@ -145,6 +147,13 @@ struct BucketTable {
         u64 slot = layout.main_offset(bucket) + index * static_cast<u64>(layout.main_bytes());
         return use_chunk<Main>(view.slots + slot + chunk * sizeof(Main), empty_class(bucket, index), vector,
                                chunk * static_cast<u32>(sizeof(Main) / 4), use);
+    }
+
+    // Calls `use(address, empty)` for chunk `chunk` of a slot.
+    template <class Use>
+    WARPSET_FN auto with_empty(u64 bucket, u32 index, u32 chunk, Use use) const
+    {
+        return with_chunk(bucket, index, chunk, Nothing{}, [&](auto* address, auto empty, auto) { return use(address, empty); });
     }
 
     template <class Vector>
@@ -245,12 +254,10 @@ struct BucketTable {
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
         const Classes forbidden = forbidden_classes(vector);
-        Probe probe = Probe::start(hash(vector), view.buckets);
-        Found found{Outcome::Pending, no_reference};
-        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Pending; ++probes) {
-            found = find_or_put_in(probe.bucket, vector, forbidden);
-            probe.advance(view.buckets);
-        }
+        Probe probe = Probe::start(hash(vector), view);
+        Found found;
+        do found = find_or_put_in(probe.bucket, vector, forbidden);
+        while (found.outcome == Outcome::Pending && probe.advance(view));
         if (found.outcome == Outcome::Pending) found.outcome = Outcome::Full;
         platform::count_relaxed(view.stored, found.outcome == Outcome::New);
         return found;
@@ -289,11 +296,11 @@ struct BucketTable {
     WARPSET_FN Found find(const Vector& vector) const
     {
         const Classes forbidden = forbidden_classes(vector);
-        Probe probe = Probe::start(hash(vector), view.buckets);
-        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
+        Probe probe = Probe::start(hash(vector), view);
+        do {
             Found found = find_in(probe.bucket, vector, forbidden);
             if (found.outcome != Outcome::Pending) return found;
-        }
+        } while (probe.advance(view));
         return {Outcome::Absent, no_reference};
     }
 

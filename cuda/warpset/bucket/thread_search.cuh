@@ -26,9 +26,7 @@ struct ThreadSearch {
         WARPSET_FN void finish(const Table&) {}
     };
 
-    u64 bucket;
-    u64 step_or_hash;  // hash of the vector in the first bucket, where nearly all searches end; afterwards the probe step
-    u32 probes;
+    Probe probe;  // without a step in the first bucket, which nearly all searches end in
     typename Table::Classes forbidden;
 
     template <class Vector>
@@ -41,10 +39,8 @@ struct ThreadSearch {
     template <class Vector>
     WARPSET_FN void begin(const Table& table, const Vector& vector, u64 hash)
     {
-        step_or_hash = hash;
-        bucket = Probe::first_bucket(step_or_hash, table.view.buckets);
-        probes = 0;
-        table.prefetch(bucket);
+        probe = Probe::of_first_bucket(hash, table.view);
+        table.prefetch(probe.bucket);
         forbidden = table.forbidden_classes(vector);
     }
 
@@ -52,16 +48,13 @@ struct ThreadSearch {
     template <class Vector>
     WARPSET_FN Found step(const Table& table, const Vector& vector, Lane&)
     {
-        Found found = operation == Operation::FindOrPut ? table.find_or_put_in(bucket, vector, forbidden)
-                                                        : table.find_in(bucket, vector, forbidden);
+        Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, forbidden)
+                                                        : table.find_in(probe.bucket, vector, forbidden);
         if (found.outcome != Outcome::Pending) return found;
-        if (++probes == table.view.probe_limit)
+        if (probe.probes == 0) probe.make_step(table.view);
+        if (!probe.advance(table.view))
             return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
-        Probe probe{bucket, probes == 1 ? Probe::step_of(step_or_hash, table.view.buckets) : step_or_hash};
-        probe.advance(table.view.buckets);
-        bucket = probe.bucket;
-        step_or_hash = probe.step;
-        table.prefetch(bucket);
+        table.prefetch(probe.bucket);
         return found;
     }
 };

@@ -88,8 +88,7 @@ struct WarpSearch {
     u32 chunk = idle;  // next step of the search: none (idle), a look, or the claim of this chunk
     typename Table::Classes forbidden;
     bool expect_empty = false;
-    u32 probes = 0;
-    u32 index = 0;  // the first slot of the bucket that the search has not left
+    u32 index = 0;  // the first slot of the bucket that the search has not left; if it has left all, their number
     Probe probe{};
 
     // Nothing else writes after the words of vectors, so the padding is written only once.
@@ -107,9 +106,9 @@ struct WarpSearch {
     // Begins the search for this lane's vector. The caller has written it to `vector_of(lane)` and synchronized the warp.
     WARPSET_FN void begin()
     {
-        probe = Probe::start(table.hash(mine()), table.view.buckets);
+        probe = Probe::start(table.hash(mine()), table.view);
         forbidden = table.forbidden_classes(mine());
-        probes = index = 0;
+        index = 0;
         chunk = look;
     }
 
@@ -127,6 +126,8 @@ struct WarpSearch {
             if (looks) outcome = judge(report);
         }
         if (claims) outcome = finish_claim(seen);
+        // Here for looks and claims: with a copy for each, 8 words spilled.
+        if (index == layout.slots_per_bucket()) outcome = next_bucket();
         if (outcome != Outcome::Pending) chunk = idle;
         return outcome;
     }
@@ -146,12 +147,14 @@ private:
     {
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
         const u32 my_class = Table::class_of_bucket(probe.bucket);
-        // In turn t, tile t % tiles reads the bucket of the lane that lane t calls `owner_of_turn`. This lane's bucket is read in
-        // turn `my_turn`. If the looking lanes take fewer passes of the loop than all lanes do, the turns are theirs alone.
-        u32 turns = Warp::size, my_turn = Warp::lane(), owner_of_turn = Warp::lane();
+        // If the tiles share out the lanes, tile t % tiles reads in turn t the bucket of the lane that lane t calls `owner_of_turn`,
+        // and this lane's bucket is read in turn `my_turn`. If the looking lanes take fewer passes of the loop than all lanes do,
+        // the turns are theirs alone. Otherwise each tile has a turn for each of its own lanes.
+        constexpr u32 pass = shares_looks ? tiles * in_flight : in_flight;
+        u32 turns = shares_looks ? Warp::size : tile, my_turn = Warp::lane(), owner_of_turn = Warp::lane();
         if constexpr (shares_looks) {
             const u32 count = platform::population_count(looking);
-            if (count + tiles * in_flight <= Warp::size) {
+            if (count + pass <= Warp::size) {
                 turns = count;
                 my_turn = platform::population_count(looking & ((1u << Warp::lane()) - 1));
                 u8* const owners = vectors + Warp::size * stride;
@@ -162,26 +165,26 @@ private:
         }
         Report report;
         WARPSET_UNROLL_BY(1)
-        for (u32 first = 0; first < turns; first += tiles * in_flight) {
+        for (u32 first = 0; first < turns; first += pass) {
             platform::Row<Main, row_chunks> row[in_flight][rows];
-            u32 owner[in_flight];
-            bool is_read[in_flight];
+            // Kept for shared turns, made again for others: each way takes the fewest registers.
+            u32 shared_owner[in_flight];
+            bool shared_is_read[in_flight];
+            const auto owner_of = [&](u32 i) { return shares_looks ? shared_owner[i] : tile_start + first + i; };
+            const auto is_read = [&](u32 i) { return shares_looks ? shared_is_read[i] : (looking >> owner_of(i) & 1) != 0; };
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
                 if constexpr (shares_looks) {
                     const u32 turn = first + i * tiles + tile_start / tile;
-                    owner[i] = Warp::shuffle(owner_of_turn, turn);
-                    is_read[i] = turn < turns && (looking >> owner[i] & 1);
-                } else {
-                    owner[i] = tile_start + first / tiles + i;
-                    is_read[i] = looking >> owner[i] & 1;
+                    shared_owner[i] = Warp::shuffle(owner_of_turn, turn);
+                    shared_is_read[i] = turn < turns && (looking >> shared_owner[i] & 1);
                 }
-                u64 bucket = Warp::shuffle(probe.bucket, owner[i]);
+                u64 bucket = Warp::shuffle(probe.bucket, owner_of(i));
                 const u8* line = table.view.slots + table.layout.main_offset(bucket);
                 WARPSET_UNROLL
                 for (u32 r = 0; r < rows; ++r) {
                     u32 at = r * tile + in_tile;
-                    if (is_read[i] && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
+                    if (is_read(i) && at < bucket_rows) platform::load_row_relaxed(line + at * row_bytes, row[i][r]);
                 }
             }
             // Keeps the compiler from comparing the first bucket before it requests the next one. On an H200, this makes
@@ -190,24 +193,25 @@ private:
             Warp::converge();
             WARPSET_UNROLL
             for (u32 i = 0; i < in_flight; ++i) {
-                AlignedVector vector{vector_of(owner[i])};
-                u32 class_of_bucket = Warp::shuffle(my_class, owner[i]);
+                AlignedVector vector{vector_of(owner_of(i))};
+                u32 class_of_bucket = Warp::shuffle(my_class, owner_of(i));
                 // The tile that has read this lane's bucket, if one has.
-                const u32 reader = shares_looks ? my_turn - (first + i * tiles) : Warp::lane() / tile;
-                const bool is_mine = shares_looks ? reader < tiles : Warp::lane() == owner[i];
+                const u32 reader = shares_looks ? my_turn - (first + i * tiles) : tile_start / tile;
+                const bool is_mine = shares_looks ? reader < tiles : Warp::lane() == owner_of(i);
+                const u32 votes_at = shares_looks ? reader * tile : tile_start;
                 WARPSET_UNROLL
                 for (u32 r = 0; r < rows; ++r) {
                     WARPSET_UNROLL
                     for (u32 c = 0; c < row_chunks; ++c) {
                         u32 at = r * tile + in_tile, chunk_in_bucket = at * row_chunks + c;
                         u32 slot = chunk_in_bucket / layout.main_chunks(), chunk_in_slot = chunk_in_bucket % layout.main_chunks();
-                        bool here = is_read[i] && at < bucket_rows;
+                        bool here = is_read(i) && at < bucket_rows;
                         Main value, empty_value, seen = row[i][r].chunk[c];
                         vector.read(here ? chunk_in_slot * (sizeof(Main) / 4) : 0, value);
                         table.empty_chunk(table.class_in(class_of_bucket, slot), empty_value);
                         bool is_empty = seen == empty_value;
-                        u32 empty = tile_bits(Warp::ballot(here && is_empty), reader * tile);
-                        u32 different = tile_bits(Warp::ballot(here && !is_empty && !(seen == value)), reader * tile);
+                        u32 empty = tile_bits(Warp::ballot(here && is_empty), votes_at);
+                        u32 different = tile_bits(Warp::ballot(here && !is_empty && !(seen == value)), votes_at);
                         if (is_mine) record(report, r, c, different, empty);
                     }
                 }
@@ -218,7 +222,7 @@ private:
 
     WARPSET_FN static u32 tile_bits(u32 ballot, u32 tile_start)
     {
-        return tile == 32 ? ballot : ballot >> tile_start % 32 & ((1u << tile % 32) - 1);
+        return tile == 32 ? ballot : ballot >> (shares_looks ? tile_start % 32 : tile_start) & ((1u << tile % 32) - 1);
     }
 
     // Bit t of `different` and `empty` belongs to chunk (r * tile + t) * row_chunks + c of the bucket.
@@ -273,7 +277,8 @@ private:
             expect_empty = false;  // if the main chunks of a slot were decided, its tails most likely are
             return Outcome::Pending;
         }
-        return next_bucket();
+        index = layout.slots_per_bucket();
+        return Outcome::Pending;
     }
 
     // Begins to claim a main chunk. Tails, which few widths have, are claimed in `finish_claim`.
@@ -300,7 +305,8 @@ private:
         if (decision == Decision::Empty) return Outcome::Absent;
         if (decision == Decision::Different) {
             chunk = look;  // at the slots after this one
-            return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
+            ++index;
+            return Outcome::Pending;
         }
         expect_empty = decision == Decision::Won;
         if (++chunk < layout.chunks()) return Outcome::Pending;
@@ -309,9 +315,8 @@ private:
 
     WARPSET_FN Outcome next_bucket()
     {
-        probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Pending;
+        if (probe.advance(table.view)) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

@@ -284,7 +284,7 @@ private:
         return reinterpret_cast<const u64*>(view.replies + first + whole_lines(rows))[place - first];
     }
 
-    // The walk of the vector at `position`. It begins at the slot of the vector's hash.
+    // Returns the representative of the vector at `position`. The walk begins at the slot of the vector's hash.
     WARPSET_FN static u32 representative(const PartitionView& view, u32 position, u32 hash)
     {
         for (u32 slot = hash & view.slot_mask;; slot = (slot + 1) & view.slot_mask) {
@@ -315,8 +315,8 @@ private:
     }
 };
 
-// First line of a message. By it the receiver recognizes the message it waits for, and does not take one for another rank or
-// another round. Mirrored by `Stamp` in src/layout/rank.rs.
+// First line of a message. By this stamp the receiver recognizes the message that it waits for, and rejects messages for other
+// ranks or of other rounds. Mirrored by `Stamp` in src/layout/rank.rs.
 struct Stamp {
     u64 magic, sequence;
     u32 kind, from, to, width;

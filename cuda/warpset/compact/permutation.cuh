@@ -35,7 +35,7 @@ struct HashView {
     u32 last_bits;  // bits of a root's right half if that is the last word of a vector (tree/table.cuh)
 };
 
-// `static_bits`: the number of bits, or 0: then it is known at run time.
+// `static_bits`: the number of bits, or 0 if it is known only at run time.
 template <u32 static_bits>
 struct Permutation {
     static_assert(static_bits == 0 || (static_bits >= 8 && static_bits <= 64), "8 to 64 bits");

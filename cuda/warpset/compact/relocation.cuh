@@ -9,8 +9,8 @@
 // at the bucket of function 1, and in the stash. So it is concurrent and stores no key twice. Once the stash is full, keys are
 // Full, and change nothing. Then, while nothing else uses the table, the stash's keys are *relocated*:
 //
-//   each thread takes a key out of the stash and exchanges it for a key in one of its buckets; that one for a key in its other
-//   bucket; and so on, until a key finds a slot that is EMPTY
+//   each thread takes a key out of the stash and exchanges it for a key in one of its buckets; it exchanges that key for one in
+//   that key's other bucket; and so on, until a key finds a slot that is EMPTY
 //
 // Keys that were Full are then offered again. If a chain does not end within `most_steps`, its last key is left over. When all
 // threads are done, all left-over keys are *reinserted* into the stash. There are at most as many as the stash held, but they may

@@ -78,7 +78,7 @@ struct WarpSearch<CompactTable<slot_bits, static_bits>, operation, with_nodes> {
         const bool over = !is_idle() && table.main.is_over(walk);
         const bool looks = slot == look && !over, claims = slot < look;
         const u32 looking = Warp::ballot(looks);
-        // The claims are under way while the buckets are read: `seen` must not be used before that.
+        // The claims are under way while the buckets are read: `seen` must not be used before the buckets have been read.
         Code seen = Level::empty;
         if (operation == Operation::FindOrPut && claims) seen = table.main.claim(walk.at.bucket, slot, walk.at.code);
         Outcome outcome = Outcome::Pending;
@@ -182,7 +182,7 @@ struct ThreadSearch<CompactTable<slot_bits, static_bits>, operation> {
     using Table = CompactTable<slot_bits, static_bits>;
 
     u64 scrambled;
-    // As in bucket/thread_search.cuh: nothing is kept.
+    // As `Lane` in bucket/thread_search.cuh, but keeps nothing.
     struct Lane {
         WARPSET_FN void finish(const Table&) {}
     };

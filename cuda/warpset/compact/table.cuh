@@ -377,7 +377,7 @@ struct CompactTable {
     WARPSET_FN constexpr u32 width() const { return 2; }
     WARPSET_FN u64 slots() const { return main.slots() + stash.slots(); }
 
-    // Searches the stash, after the walk through the main level. Its slots are numbered after those of the main level.
+    // Searches the stash, after the walk through the main level. The stash's slots are numbered after those of the main level.
     template <Operation operation>
     WARPSET_FN Found search_stash(u64 scrambled) const
     {
@@ -432,7 +432,7 @@ struct CompactTable {
         return true;
     }
 
-    // As above; writes the key only.
+    // Reads only the key in a slot. Returns false if the slot has no key.
     WARPSET_FN bool read_chunk(u64 slot, u64& key) const
     {
         u32 ignored;

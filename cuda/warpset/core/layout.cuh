@@ -56,6 +56,20 @@ WARPSET_FN constexpr u32 scratch_stride(u32 words)
     return words * 4 < 16 ? power_of_two_at_least(words * 4) : ((words * 4 + 15) / 16 | 1) * 16;
 }
 
+// Position of the n-th set bit of a mask, counted from 0. The mask has more than n set bits.
+WARPSET_FN u32 nth_bit(u32 mask, u32 n)
+{
+    u32 at = 0;
+    WARPSET_UNROLL
+    for (u32 half = 16; half != 0; half /= 2) {
+        const u32 below = platform::population_count(mask >> at & ((1u << half) - 1));
+        if (n < below) continue;
+        n -= below;
+        at += half;
+    }
+    return at;
+}
+
 template <bool condition, class A, class B>
 struct Choose {
     using Type = A;
@@ -177,6 +191,13 @@ struct Layout : Shape {
     WARPSET_FN constexpr u64 main_offset(u64 bucket) const
     {
         return block_offset(bucket) + index_in_block(bucket) * static_cast<u64>(main_bytes());
+    }
+
+    // The first word of a chunk of a slot.
+    WARPSET_FN constexpr u32 first_word(u32 chunk) const
+    {
+        if (chunk <= main_chunks()) return chunk * (sizeof(Main) / 4);
+        return this->slot_words() - 1;
     }
 
     // Chunk of a slot that holds a word, and the word's position in that chunk.

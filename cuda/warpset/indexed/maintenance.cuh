@@ -32,8 +32,8 @@ WARPSET_FN void prefetch_row(const Old& old, const Table& table, u64 row)
 {
     if (row >= old.rows.count()) return;
     const u64 hashed = old.hash(RowVector<Old::static_width>{old.rows, row});
-    table.prefetch(Probe::start(hashed, table.view.buckets));
-    if (row >= old.view.rows.dense) old.prefetch(Probe::start(hashed, old.view.buckets));
+    table.prefetch(Probe::of_first_bucket(hashed, table.view));
+    if (row >= old.view.rows.dense) old.prefetch(Probe::of_first_bucket(hashed, old.view));
 }
 
 // Enters the stored rows `first .. last` of a table into another index of its rows. That index must be empty at first, and unused

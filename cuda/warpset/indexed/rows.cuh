@@ -15,12 +15,12 @@
 // the *holes* among the rows.
 //
 // A cell of `spares` holds 0, or the number of a row without an owner, plus 1. One compare-and-swap fills a cell, another one
-// empties it, and a lane that takes a number out of a cell owns the row. It does not matter whether the same number was in the
-// cell before, because a late compare-and-swap relies on nothing else. Filling releases and emptying acquires, because the next
-// owner writes the row too. A lane tries only a few cells, from the cell of its own number on, so that the lanes of the next
-// launch find what those of the last one left there. A spare that finds no free cell is lost until the host looks for the holes
-// (`list_holes` in indexed/maintenance.cuh). There are a few more rows than slots of the index, to make up for lost spares and
-// for rows that lanes own at the moment.
+// empties it, and a lane that takes a number out of a cell owns the row. A number may leave a cell and return to it before a late
+// compare-and-swap that expects the number. That is harmless, because the compare-and-swap relies on nothing else. Filling
+// releases and emptying acquires, because the next owner writes the row too. A lane tries only a few cells, from the cell of its
+// own number on, so that the lanes of the next launch find what those of the last one left there. A spare that finds no free cell
+// is lost until the host looks for the holes (`list_holes` in indexed/maintenance.cuh). There are a few more rows than slots of
+// the index, to make up for lost spares and for rows that lanes own at the moment.
 //
 // Accesses to words are relaxed and all of one size (pairs of words, or words if the width is odd). `holds` may read words while
 // they are being written, so it verifies what it reads by the index. The index orders all other reads (release and acquire).

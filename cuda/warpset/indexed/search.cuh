@@ -40,16 +40,14 @@ struct ThreadSearch<IndexedTable<width, slot_bits>, operation> {
     using Lane = typename Table::Lane;
 
     Probe probe;
-    u32 probes;
     typename Table::Slot tag;
 
     template <class Vector>
     WARPSET_FN void begin(const Table& table, const Vector& vector)
     {
         const u64 hash = table.hash(vector);
-        probe = Probe::start(hash, table.view.buckets);
+        probe = Probe::start(hash, table.view);
         tag = table.tag_of(hash);
-        probes = 0;
         table.prefetch(probe);
     }
 
@@ -60,9 +58,8 @@ struct ThreadSearch<IndexedTable<width, slot_bits>, operation> {
         Found found = operation == Operation::FindOrPut ? table.find_or_put_in(probe.bucket, vector, tag, lane)
                                                         : table.find_in(probe.bucket, vector, tag);
         if (found.outcome != Outcome::Pending) return found;
-        if (++probes == table.view.probe_limit)
+        if (!probe.advance(table.view))
             return {operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent, no_reference};
-        probe.advance(table.view.buckets);
         table.prefetch(probe);
         return found;
     }
@@ -99,8 +96,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     enum class Next : u32 { Nothing, Look, Compare, Put };
     Next next = Next::Nothing;  // for this lane's vector
     Slot tag = 0;
-    u32 probes = 0;
-    u32 index = 0;  // the first slot of the bucket that the search has not left
+    u32 index = 0;  // the first slot of the bucket that the search has not left; if it has left all, their number
     Probe probe{};
     u64 found = no_row;  // row to compare with; once the vector is resolved, its row
     u64 own = no_row;    // a row that this lane owns
@@ -118,9 +114,9 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
     WARPSET_FN void begin()
     {
         const u64 hash = table.hash(mine());
-        probe = Probe::start(hash, table.view.buckets);
+        probe = Probe::start(hash, table.view);
         tag = table.tag_of(hash);
-        probes = index = 0;
+        index = 0;
         next = Next::Look;
     }
 
@@ -162,6 +158,7 @@ struct WarpSearch<IndexedTable<width, slot_bits>, operation, with_nodes> {
             if (compares) outcome = compared;
         }
         if (claims) outcome = finish_claim(seen);
+        if (index == layout.slots_per_bucket()) outcome = next_bucket();
         if (outcome != Outcome::Pending) next = Next::Nothing;
         return outcome;
     }
@@ -211,7 +208,8 @@ private:
                 return Outcome::Pending;
             }
         }
-        return next_bucket();
+        index = layout.slots_per_bucket();
+        return Outcome::Pending;
     }
 
     // Numbers of new rows, one for each lane of `lanes`.
@@ -347,14 +345,14 @@ private:
     WARPSET_FN Outcome next_slot()
     {
         next = Next::Look;  // at the following slots
-        return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;
+        ++index;
+        return Outcome::Pending;
     }
 
     WARPSET_FN Outcome next_bucket()
     {
-        probe.advance(table.view.buckets);
         index = 0;
-        if (++probes < table.view.probe_limit) return Outcome::Pending;
+        if (probe.advance(table.view)) return Outcome::Pending;
         return operation == Operation::FindOrPut ? Outcome::Full : Outcome::Absent;
     }
 };

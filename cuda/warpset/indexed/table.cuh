@@ -66,7 +66,9 @@ namespace warpset {
 // View of an indexed table: the argument of kernels. Mirrored by `IndexedView` in src/layout/view.rs (tests/library/abi.rs).
 struct IndexedView {
     u8* slots;          // slots of the index
-    u64 buckets;        // prime
+    u64 buckets;        // in whole slices (core/probe.cuh)
+    u32 slice_buckets;  // all buckets, or those of a slice: a power of two
+    u32 slice_mask;     // all ones, or slice_buckets - 1
     const u128* seeds;  // width + 1, see core/hash.cuh
     u64* stored;        // number of stored vectors
     u64 hash_mask;      // all ones
@@ -153,13 +155,11 @@ struct IndexedTable {
     WARPSET_FN Found find_or_put(const Vector& vector) const
     {
         const u64 hashed = hash(vector);
-        Probe probe = Probe::start(hashed, view.buckets);
+        Probe probe = Probe::start(hashed, view);
         Lane lane;
-        Found found{Outcome::Pending, no_reference};
-        for (u32 probes = 0; probes < view.probe_limit && found.outcome == Outcome::Pending; ++probes) {
-            found = find_or_put_in(probe.bucket, vector, tag_of(hashed), lane);
-            probe.advance(view.buckets);
-        }
+        Found found;
+        do found = find_or_put_in(probe.bucket, vector, tag_of(hashed), lane);
+        while (found.outcome == Outcome::Pending && probe.advance(view));
         if (found.outcome == Outcome::Pending) found.outcome = Outcome::Full;
         lane.finish(*this);
         platform::count_relaxed(view.stored, found.outcome == Outcome::New);
@@ -206,11 +206,11 @@ struct IndexedTable {
     WARPSET_FN Found find(const Vector& vector) const
     {
         const u64 hashed = hash(vector);
-        Probe probe = Probe::start(hashed, view.buckets);
-        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
+        Probe probe = Probe::start(hashed, view);
+        do {
             const Found found = find_in(probe.bucket, vector, tag_of(hashed));
             if (found.outcome != Outcome::Pending) return found;
-        }
+        } while (probe.advance(view));
         return {Outcome::Absent, no_reference};
     }
 
@@ -229,14 +229,14 @@ struct IndexedTable {
     // Address of the slot that names a row, or null. If no slot names it, the row's words may have any values.
     WARPSET_FN Slot* slot_naming(u64 row) const
     {
-        Probe probe = Probe::start(hash(RowVector<static_width_>{rows, row}), view.buckets);
-        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets)) {
+        Probe probe = Probe::start(hash(RowVector<static_width_>{rows, row}), view);
+        do {
             for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
                 const Slot seen = platform::load_acquire(slot_at(probe.bucket, index));
                 if (seen == empty) return nullptr;
                 if (row_of(seen) == row) return slot_at(probe.bucket, index);
             }
-        }
+        } while (probe.advance(view));
         return nullptr;
     }
 
@@ -273,8 +273,9 @@ struct IndexedTable {
     {
         const u64 hashed = hash(RowVector<static_width_>{rows, row});
         const Slot named = name(tag_of(hashed), row);
-        Probe probe = Probe::start(hashed, view.buckets);
-        for (u32 probes = 0; probes < view.probe_limit; ++probes, probe.advance(view.buckets))
+        Probe probe = Probe::start(hashed, view);
+        do {
+            WARPSET_UNROLL_BY(1)  // unrolled it takes 72 registers, and growth of an index of 8 words 1.25 times as long
             for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
                 Slot* slot = slot_at(probe.bucket, index);
                 // Relaxed: no thread reads a row because of what it found in a slot, and the end of the launch orders the writes
@@ -282,6 +283,7 @@ struct IndexedTable {
                 if (platform::load_relaxed(slot) == empty && platform::compare_and_swap_relaxed(slot, empty, named) == empty)
                     return true;
             }
+        } while (probe.advance(view));
         return false;
     }
 

@@ -3,9 +3,9 @@
 // Each vector of the batch that is New or Seen combines its operand with the value of its row, exactly once. A vector that is
 // Full combines nothing, so a caller that offers it again offers its operand again.
 //
-// Combining is one atomic addition, one store, or a loop of compare-and-swaps; one fails only if another thread has
-// changed the value. All are relaxed: nothing is read because of a value before the kernel has ended, or the threads have been
-// joined. The row needs no order either: all values have memory and their initial content before the kernel begins.
+// Combining is one atomic addition, one store, or a loop of compare-and-swaps. A compare-and-swap fails only if another thread
+// has changed the value. All are relaxed: nothing is read because of a value before the kernel has ended, or the threads have
+// been joined. The row needs no order either: all values have memory and their initial content before the kernel begins.
 #pragma once
 
 #include "warpset/core/batch_view.cuh"
@@ -82,7 +82,7 @@ WARPSET_FN void combine_as(const UpsertView& upsert, u64 index, u64 row)
 struct UpsertBatch : BatchView {
     UpsertView upsert;
 
-    // See BatchView.
+    // See `BatchView::combine`.
     WARPSET_FN void combine(u64 index, u64 reference) const
     {
         const u64 row = reference & slot_mask, operand = upsert.is_one != 0 ? 0 : index;

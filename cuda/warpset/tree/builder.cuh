@@ -17,11 +17,11 @@
 //   | 16    | 7.7 / 2.4             | 7.3 / 2.4  | 7.2 / 2.4             | 8.1 / 2.4  | 6.9 / 2.2         | 6.8 / 2.4           |
 //   | 32    | 5.1 / 1.1             | 4.9 / 1.2  | 5.0 / 1.2             | 5.3 / 1.2  | 3.8 / 1.0         | 5.5 / 1.1           |
 //
-// The prototypes have no `missing`, support only widths that are powers of two, and have one limit for both nodes in flight. With
-// these three changed as in this builder, the column "waiting" was 14.2, 10.5, 7.1 and 4.4. The counters then show about 160
-// instructions per node at 32 words, because nearly always one of a warp's 64 tasks needs a third look. Serving looks from L1
-// (and asking L2 again where they show EMPTY) gained nothing. Refilling when all lanes are idle, instead of half of them, lost 4
-// to 6 % for 4 to 16 words (prototypes).
+// The prototypes have no `missing`, support only widths that are powers of two, and count the probes of both nodes in flight
+// against one limit. With these three changed as in this builder, the column "waiting" was 14.2, 10.5, 7.1 and 4.4. The counters
+// then show about 160 instructions per node at 32 words, because nearly always one of a warp's 64 tasks needs a third look.
+// Serving looks from L1 (and asking L2 again where they show EMPTY) gained nothing. Refilling only when all lanes are idle,
+// instead of when half of them are, lost 4 to 6 % for 4 to 16 words (prototypes).
 #pragma once
 
 #include "warpset/bucket/builder.cuh"

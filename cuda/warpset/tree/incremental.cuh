@@ -84,8 +84,8 @@ private:
     WARPSET_FN u32 mask(u32 index) const { return all ? ~0u : vector.mask(index); }
 };
 
-// Computes the root pair of `vector`, whose parent is stored at `parent`, in `root`, by one thread. Returns false if the node
-// table is full. `pairs` has space for one pair per level; `fresh` counts the nodes that this call has put.
+// Writes the root pair of `vector`, whose parent is stored at `parent`, to `root`. Called by one thread. Returns false if the
+// node table is full. `pairs` has space for one pair per level; `fresh` counts the nodes that this call has put.
 template <class Table, class Vector, class Pairs>
 WARPSET_FN bool incremental_key(const Table& table, u64 parent, const Vector& vector, const Pairs& pairs, u64& root, u32& fresh)
 {

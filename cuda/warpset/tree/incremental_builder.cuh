@@ -138,8 +138,8 @@ private:
         WARPSET_FN u32 side(u32 depth) const { return path.sides >> depth & 1; }
     };
 
-    // Makes root pairs from vector `end` on, of vectors that together have 32 ways, up to a vector that must be made alone.
-    // Returns their number.
+    // Makes the root pairs of the vectors from `end` on: as many as together have at most 32 ways. Stops before a vector that
+    // must be made alone. Returns the number of root pairs.
     template <class Batch>
     WARPSET_FN u32 make(const Batch& batch, u32 last)
     {

@@ -11,11 +11,11 @@
 // Leaves and inner nodes of all positions share this table; a leaf and an inner node with equal halves even share a slot. Whether
 // a half is a word or a reference depends only on its position in a tree (tree/shape.cuh).
 //
-// Probing: buckets of two slots, read by one 16-byte request, double hashing over a prime number of them (core/probe.cuh, with 32
-// bits). H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a
-// compression ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four in two requests 11.3 / 5.1, four in one
-// 11.5 / 3.4. Requesting first buckets unconditionally, with predicated compare-and-swaps, so that the requests are certainly
-// issued together, lost 4 to 10 %.
+// Probing: buckets of two slots, read by one 16-byte request; double hashing over a prime number of buckets (core/probe.cuh, with
+// 32 bits). H200, prototypes, find-or-put of trees of 8 words, 2^27 vectors, G/s with the node table half full, in L2 / at a
+// compression ratio of 0.73: buckets of one slot 11.3 / 5.1, two slots 11.9 / 5.4, four slots in two requests 11.3 / 5.1, four
+// slots in one request 11.5 / 3.4. Requesting first buckets unconditionally, with predicated compare-and-swaps, so that the
+// requests are certainly issued together, lost 4 to 10 %.
 //
 // Order: relaxed, device scope. The value read is the value compared. `load` reads the node of a reference. That is correct if
 // the reader has observed the node, or got the reference with synchronisation from a thread that has (see tree/table.cuh).
@@ -115,7 +115,7 @@ struct NodeTable {
         }
     }
 
-    // As above, for one node. Returns its reference, or `missing`.
+    // As `find_all`, for one node. Returns its reference, or `missing`.
     template <Operation operation>
     WARPSET_FN u32 find(u64 node, u32& fresh) const
     {

@@ -46,7 +46,8 @@ struct TreeShape {
 
     // Number of halves in the row above one of `length` halves.
     WARPSET_FN static constexpr u32 above(u32 length) { return (length + 1) / 2; }
-    // Number of nodes in that row. If `length` is odd, its last half is not a node: it has moved up unchanged.
+    // Number of nodes in the row above one of `length` halves. If `length` is odd, the last half of that row is not a node: it
+    // has moved up unchanged.
     WARPSET_FN static constexpr u32 nodes_above(u32 length) { return length / 2; }
 
     // Positions of the two halves, in a row of `length` halves above the words, that form the pair at `position` of the next row.

@@ -102,8 +102,8 @@ struct TreeTable {
     WARPSET_FN static u32 half(u64 pair, u32 side) { return static_cast<u32>(side == 0 ? pair : pair >> 32); }
 
     // Number of bits of the left half in a stored root pair. In a compact root table, that is the bits of a reference: half of
-    // the key, or the key without the bits of the last word if the right half is that word. A word of more bits makes a key of
-    // too many, which is not stored.
+    // the key, or the key without the bits of the last word if the right half is that word. If the word has more bits than that,
+    // the key has more bits than the table's keys and is not stored.
     WARPSET_FN constexpr u32 left_bits() const
     {
         if constexpr (Roots::is_compact) {

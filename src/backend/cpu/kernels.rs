@@ -83,7 +83,7 @@ entries! {
     pub(super) fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
     pub(super) fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
     pub(super) fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
-    pub(super) fn warpset_cpu_count_parts(view: *const CpuView, count: *mut u64);
+    pub(super) fn warpset_cpu_count_parts(from: *const CpuView, to: *const CpuView, count: *mut u64);
     pub(super) fn warpset_cpu_fill_part(from: *const CpuView, to: *const CpuView, part: u64, left: *mut u64, count: *mut u64);
     pub(super) fn warpset_cpu_export_left(
         from: *const CpuView,

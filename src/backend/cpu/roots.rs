@@ -22,13 +22,14 @@ impl CpuStore {
         if !spec.is_tree() || spec.kind != others.kind || spec.key_bits != others.key_bits {
             return Ok(None);
         }
-        let bytes = parameters.slot_bytes(&geometry(parameters.spec));
+        let layout = geometry(parameters.spec);
+        let bytes = parameters.slot_bytes(&layout);
         self.machine.check_memory(bytes)?;
         let slots = new_memory(bytes)?;
         let at = Addresses { slots: slots.address, ..self.addresses() };
         // The counters of the table stay as they are if roots find no slot.
         let counters: Box<[AtomicU64; 2]> = Box::default();
-        let view = parameters.view(&Addresses { stored: counters.as_ptr() as u64, ..at });
+        let view = parameters.view(&Addresses { stored: counters.as_ptr() as u64, ..at }, &layout);
         let export = |slots: Range<u64>, roots: &mut [u32]| {
             assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);
             // SAFETY: these are slots of the table (the caller knows their number), and the buffer has space for all of them.
@@ -42,7 +43,7 @@ impl CpuStore {
             // The system's zeros are EMPTY compact roots.
             rehash(self.machine.threads, 0..slots_now, Spec::ROOT_WORDS, export, put)?
         } else {
-            debug_assert_eq!(geometry(self.spec), geometry(parameters.spec), "the layout of roots is the machine's");
+            debug_assert_eq!(geometry(self.spec), layout, "the layout of roots is the machine's");
             let growing = Growing { spec: parameters.spec, from: &self.view, slots: slots_now, to: &view };
             // SAFETY: roots that are not compact lie in a bucket table, whose slots depend on the machine only. The new slots
             // have the bytes that the geometry of their spec says, and nothing else uses them yet.
@@ -50,7 +51,7 @@ impl CpuStore {
         };
         if counts.full == 0 {
             // The numbers of vectors and nodes are the same, so the counters are right.
-            (self.table.view, self.table.slots, self.table.spec) = (parameters.view(&at), slots, parameters.spec);
+            (self.table.view, self.table.slots, self.table.spec) = (parameters.view(&at, &layout), slots, parameters.spec);
         }
         Ok(Some(counts))
     }

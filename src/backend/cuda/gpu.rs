@@ -13,6 +13,8 @@ pub(crate) struct Gpu {
     info: GpuInfo,
     pub(super) multiprocessors: u32,
     pub(super) l2_bytes: u64,
+    /// Most bytes of shared memory that a block can have.
+    pub(super) shared_bytes: u64,
     /// The driver's version.
     pub(super) driver: i32,
     pub(super) context: Arc<CudaContext>,
@@ -76,6 +78,8 @@ impl Gpu {
             info,
             multiprocessors: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             l2_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+            shared_bytes: attribute(device, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+                .into(),
             driver: driver_version()?,
             stream: undisturbed(&context, || context.new_stream()).map_err(cuda("making a stream"))?,
             context,

@@ -47,6 +47,8 @@ pub(crate) enum KernelSet {
     Upsert = 9,
     /// Rows of columns in device memory.
     Columns = 10,
+    /// Only for a bucket table: growth.
+    Grow = 11,
 }
 
 /// The compiled kernels of one spec.
@@ -65,6 +67,7 @@ pub(crate) struct Kernels {
     find_received: OnceLock<SearchKernel>,
     upsert: OnceLock<SearchKernel>,
     gather_columns: OnceLock<CudaFunction>,
+    grow: OnceLock<CudaFunction>,
 }
 
 pub(crate) struct SearchKernel {
@@ -77,14 +80,20 @@ impl SearchKernel {
     fn load(module: &Arc<CudaModule>, name: &str, geometry: &Geometry) -> Result<Self> {
         let function = function(module, name)?;
         let shared = geometry.search_scratch_bytes;
-        function
-            .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-            .map_err(cuda("asking for shared memory"))?;
+        allow_shared(&function, shared)?;
         let resident_blocks = function
             .occupancy_max_active_blocks_per_multiprocessor(geometry.search_threads, shared as usize, None)
             .map_err(cuda("asking for the occupancy"))?;
         Ok(Self { function, resident_blocks: resident_blocks.max(1) })
     }
+}
+
+/// Blocks of the kernel may be launched with this number of bytes of dynamic shared memory.
+fn allow_shared(function: &CudaFunction, bytes: u32) -> Result<()> {
+    pass("asking for shared memory")?;
+    function
+        .set_attribute(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+        .map_err(cuda("asking for shared memory"))
 }
 
 fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction> {
@@ -163,6 +172,7 @@ impl Kernels {
             find_received: OnceLock::new(),
             upsert: OnceLock::new(),
             gather_columns: OnceLock::new(),
+            grow: OnceLock::new(),
         })
     }
 
@@ -198,6 +208,15 @@ impl Kernels {
     pub(super) fn gather_columns(&self, gpu: &Gpu) -> Result<&CudaFunction> {
         first_time(gpu, &self.gather_columns, || {
             function(&gpu.table_kernels(self.spec, KernelSet::Columns)?, "warpset_gather_columns")
+        })
+    }
+
+    /// Bucket tables only. A block may have all shared memory that there is. (Set once: tables of one spec may grow at once.)
+    pub(super) fn grow(&self, gpu: &Gpu) -> Result<&CudaFunction> {
+        first_time(gpu, &self.grow, || {
+            let function = function(&gpu.table_kernels(self.spec, KernelSet::Grow)?, "warpset_grow")?;
+            allow_shared(&function, gpu.shared_bytes as u32)?;
+            Ok(function)
         })
     }
 

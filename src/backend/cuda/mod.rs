@@ -9,6 +9,7 @@ mod copies;
 pub(crate) mod device_memory;
 mod gpu;
 mod gpu_state;
+mod growth;
 mod kernels;
 mod library;
 mod machine;

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 39] = [
+pub(crate) const HEADERS: [(&str, &str); 40] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -41,6 +41,7 @@ pub(crate) const HEADERS: [(&str, &str); 39] = [
     ("warpset/core/batch_view.cuh", include_str!("../../../cuda/warpset/core/batch_view.cuh")),
     ("warpset/core/results.cuh", include_str!("../../../cuda/warpset/core/results.cuh")),
     ("warpset/bucket/builder.cuh", include_str!("../../../cuda/warpset/bucket/builder.cuh")),
+    ("warpset/bucket/growth.cuh", include_str!("../../../cuda/warpset/bucket/growth.cuh")),
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
     ("warpset/batch/columns.cuh", include_str!("../../../cuda/warpset/batch/columns.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),
@@ -538,7 +539,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, KernelSet); 17] = [
+        const KERNELS: [(&str, KernelSet); 18] = [
             ("warpset_clear", KernelSet::Put),
             ("warpset_find_or_put", KernelSet::Put),
             ("warpset_find_or_put_incremental", KernelSet::Incremental),
@@ -556,6 +557,7 @@ mod tests {
             ("warpset_find_or_put_received", KernelSet::PutReceived),
             ("warpset_find_received", KernelSet::FindReceived),
             ("warpset_upsert", KernelSet::Upsert),
+            ("warpset_grow", KernelSet::Grow),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -575,11 +577,13 @@ mod tests {
                 KernelSet::PutReceived,
                 KernelSet::FindReceived,
                 KernelSet::Upsert,
+                KernelSet::Grow,
             ];
             let parts = parts.into_iter().filter(|part| match part {
                 KernelSet::Incremental => spec.is_incremental(),
                 KernelSet::Relocate => spec.is_cuckoo(),
                 KernelSet::Rows | KernelSet::Upsert => spec.is_indexed(),
+                KernelSet::Grow => spec.kind == crate::layout::Kind::Bucket,
                 _ => true,
             });
             for part in parts {

@@ -63,6 +63,15 @@ impl CudaStore {
     }
 
     pub(super) fn new(machine: &CudaMachine, parameters: &Parameters<'_>) -> Result<Self> {
+        let store = Self::unfilled(machine, parameters)?;
+        // SAFETY: the kernel takes the table only, whose memory is as large as its geometry says. Nothing else uses it yet.
+        unsafe { machine.launch(Kernel::Clear, &[store.argument()], store.clear_words(), &[])? };
+        machine.wait("clearing a table")?;
+        Ok(store)
+    }
+
+    /// A table whose slots and nodes the caller fills, or clears, before anything else.
+    pub(super) fn unfilled(machine: &CudaMachine, parameters: &Parameters<'_>) -> Result<Self> {
         let gpu = machine.gpu();
         let kernels = machine.shared.kernels(parameters.spec)?;
         let table = TableMemory::new(machine, parameters)?;
@@ -74,9 +83,6 @@ impl CudaStore {
         let incremental_pays = parameters.spec.width() > 8 || parameters.node_bytes() > gpu.l2_bytes;
         let store = Self { table, machine: machine.clone(), kernels, incremental_pays, workspace };
         store.machine.shared.add_store(); // and `drop` removes it, also if one of the next calls fails
-        // SAFETY: the kernel takes the table only, whose memory is as large as its geometry says. Nothing else uses it yet.
-        unsafe { machine.launch(Kernel::Clear, &[store.argument()], store.clear_words(), &[])? };
-        machine.wait("clearing a table")?;
         Ok(store)
     }
 
@@ -230,5 +236,10 @@ impl Store for CudaStore {
         // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
         // other kernels and copies. `drop` waits before the table's memory is freed.
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
+    }
+
+    fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        let grown = self.grown_by_slices(parameters, slots)?;
+        Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)))
     }
 }

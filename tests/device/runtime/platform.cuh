@@ -157,6 +157,7 @@ struct Warp {
     static u8* scratch(u32 bytes) { return warpset_device::dynamic_shared() + threadIdx.x / 32 * bytes; }
 };
 
+inline u32 load_block(const u32* address) { return load_relaxed(address); }
 inline u32 fetch_add_block(u32* address, u32 value) { return atomicAdd(address, value); }
 inline u32 compare_and_swap_block(u32* address, u32 expected, u32 desired) { return atomicCAS(address, expected, desired); }
 

@@ -31,9 +31,9 @@ inline bool any_of_block(bool has, warpset::u32* word, Site site)
     using warpset::platform::Block;
     if (Block::thread() == 0) *word = 0;
     Block::sync(site);
-    if (has) warpset::simt::store(word, 1u, Order::Relaxed, site);
+    if (has) warpset::simt::store(word, 1u, Order::Relaxed, site, warpset::simt::any);
     Block::sync(site);
-    const bool any = warpset::platform::load_relaxed(word, site) != 0;
+    const bool any = warpset::platform::load_block(word, site) != 0;
     Block::sync(site);
     return any;
 }
@@ -70,9 +70,9 @@ inline unsigned shuffle_of_lanes(unsigned lanes, unsigned value, unsigned source
 #define __nanosleep(time)
 #define clock64() 0
 #define atomicAdd(address, value) ::warpset::platform::fetch_add_block((address), (value))
-#define atomicCAS(address, expected, value) ::warpset::platform::compare_and_swap_relaxed((address), (expected), (value))
+#define atomicCAS(address, expected, value) ::warpset::platform::compare_and_swap_block((address), (expected), (value))
 #define atomicExch(address, value) \
-    ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here())
+    ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here(), ::warpset::simt::any)
 
 // Address behind the shared memory that the launch requests. Each use in the source gets 16 bytes, the first use being
 // `__syncthreads_or`.

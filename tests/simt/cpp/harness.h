@@ -42,7 +42,8 @@ struct warpset_simt_table_kernels {
     warpset_simt_kernel *find_or_put, *find_or_put_incremental, *put_by_blocks, *find, *clear, *get, *export_all, *measure,
         *script,
         *relocate, *put_back,      // of compact tables
-        *rebuild, *list_holes;  // of indexed tables
+        *rebuild, *list_holes,  // of indexed tables
+        *grow;                  // of bucket tables
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);
     bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
 };

@@ -43,7 +43,7 @@
 #define count_steps GRAPH_NAMED(count_steps)
 #define expand_states GRAPH_NAMED(expand_states)
 #define list_states GRAPH_NAMED(list_states)
-#define walk_to_parents GRAPH_NAMED(walk_to_parents)
+#define find_starts GRAPH_NAMED(find_starts)
 
 #include "graph.h"
 #include "script.h"

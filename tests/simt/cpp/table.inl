@@ -165,6 +165,22 @@ struct Rebuild {
     warpset::BatchCounts* counts;
 };
 
+// Moves the vectors of a table to a larger one.
+struct Grow {
+    Views view, larger;
+    u32 slices_a_part, is_staged;
+    u64* left;
+    u64 capacity;
+    u64* count;
+};
+
+void grow([[maybe_unused]] const Grow& x)
+{
+#if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
+    warpset_grow(view_of(x.view), view_of(x.larger), x.slices_a_part, x.is_staged, x.left, x.capacity, x.count);
+#endif
+}
+
 // Lists the rows before `last` that are not stored, and counts the references to such rows.
 struct Holes {
     Views view;
@@ -270,6 +286,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { put_back(as<PutBack>(a)); },
     [](const void* a) { rebuild(as<Rebuild>(a)); },
     [](const void* a) { list_holes(as<Holes>(a)); },
+    [](const void* a) { grow(as<Grow>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) {
         chunk_of_slot(as<Views>(view), slot, chunk, result);
     },

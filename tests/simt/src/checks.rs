@@ -123,7 +123,7 @@ impl Contents {
         Ok(Self { slots, slot_of, nodes: None, scarce: false })
     }
 
-    fn about(&self, slot: Option<u64>) -> Vec<(String, std::ops::Range<usize>)> {
+    pub(crate) fn about(&self, slot: Option<u64>) -> Vec<(String, std::ops::Range<usize>)> {
         slot.and_then(|slot| self.slots.get(slot as usize)).map_or_else(Vec::new, Slot::about)
     }
 

@@ -332,6 +332,11 @@ breaches! {
     misaligned_compare_and_swap: warpset_simt_control_misaligned_compare_and_swap, 1;
     misaligned_row: warpset_simt_control_misaligned_row, 1;
     misaligned_input: warpset_simt_control_misaligned_input, 1;
+    shared_as_such: warpset_simt_control_shared_as_such, 2;
+    shared_load: warpset_simt_control_shared_load, 1;
+    shared_compare_and_swap: warpset_simt_control_shared_compare_and_swap, 1;
+    shared_store: warpset_simt_control_shared_store, 1;
+    shared_fetch_add: warpset_simt_control_shared_fetch_add, 1;
     aligned_load: warpset_simt_control_aligned_load, 1;
     published_relaxed: warpset_simt_control_published_relaxed, 2;
     published_plain_relaxed: warpset_simt_control_published_plain_relaxed, 2;

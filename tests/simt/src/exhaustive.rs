@@ -190,6 +190,7 @@ impl Program for Exhaustive {
         let layout = self.kernels.is_compact().then(|| self.layout());
         let config = Config {
             buckets: 2,
+            slice_buckets: 2,
             hash_mask: 0,
             empty: [0xEEEE_EEE0; 4],
             seed: 1,

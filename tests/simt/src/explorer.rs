@@ -67,6 +67,7 @@ impl Cause {
             Self::Fault(fault) => match fault {
                 Fault::OutOfBounds(_) => "out of bounds",
                 Fault::Misaligned(_) => "misaligned",
+                Fault::NotGlobal(_) => "not global",
                 Fault::ConstantWritten(_) => "constant written",
                 Fault::DataRace { .. } => "data race",
                 Fault::Divergence(_) => "divergent collective",

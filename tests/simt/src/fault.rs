@@ -57,6 +57,8 @@ pub enum Fault {
     OutOfBounds(Access),
     /// An access that is not aligned to its size.
     Misaligned(Access),
+    /// An access of global memory at an address of a block's shared memory.
+    NotGlobal(Access),
     /// A write to memory that is constant during the launch.
     ConstantWritten(Access),
     /// Two accesses of one location without an order between them. At least one is plain, and at least one is a write.
@@ -86,6 +88,7 @@ impl fmt::Display for Fault {
         match self {
             Self::OutOfBounds(access) => write!(f, "out of bounds: {access}"),
             Self::Misaligned(access) => write!(f, "misaligned: {access}"),
+            Self::NotGlobal(access) => write!(f, "shared memory is accessed as global: {access}"),
             Self::ConstantWritten(access) => write!(f, "constant memory is written: {access}"),
             Self::DataRace { access, other, other_wrote } => {
                 let did = if *other_wrote { "wrote" } else { "read" };

@@ -64,8 +64,9 @@ impl IndexRows for IndexedView {
             width: kernels.width,
             reuses: 1,
         };
-        let &TableView { slots, buckets, seeds, stored, hash_mask, probe_limit, .. } = table;
-        Self { slots, buckets, seeds, stored, hash_mask, row_bits: row_bits(capacity), probe_limit, rows }
+        let &TableView { slots, buckets, slice_buckets, slice_mask, seeds, stored, hash_mask, probe_limit, .. } = table;
+        let row_bits = row_bits(capacity);
+        Self { slots, buckets, slice_buckets, slice_mask, seeds, stored, hash_mask, row_bits, probe_limit, rows }
     }
 
     fn with_rows(mut self, capacity: u64) -> Self {
@@ -75,7 +76,8 @@ impl IndexRows for IndexedView {
 
     fn with_index(self, memory: &mut Memory, buckets: u64) -> Self {
         let slots = memory.allocate_with("larger slots", Use::Shared, &vec![0u8; buckets as usize * 32]) as u64;
-        Self { slots, buckets, probe_limit: buckets.min(1024) as u32, ..self }
+        let (slice_buckets, slice_mask) = (buckets as u32, u32::MAX);
+        Self { slots, buckets, slice_buckets, slice_mask, probe_limit: buckets.min(1024) as u32, ..self }
     }
 
     fn given(&self, memory: &Memory) -> u64 {

@@ -42,6 +42,8 @@ pub mod relocation;
 #[cfg(feature = "kernels")]
 pub mod search;
 #[cfg(feature = "kernels")]
+pub mod slices;
+#[cfg(feature = "kernels")]
 pub mod stress;
 #[cfg(feature = "kernels")]
 pub mod table;

@@ -129,7 +129,7 @@ pub unsafe fn run(
     for (number, grid) in grids.iter().enumerate() {
         for block in 0..grid.blocks {
             let name = format!("shared memory of grid {number} block {block}");
-            let scratch = memory.allocate(name, Use::Shared, grid.scratch_bytes);
+            let scratch = memory.allocate(name, Use::Block, grid.scratch_bytes);
             let first = lanes.len();
             for thread in 0..grid.threads {
                 let identity = Box::new(Identity {

@@ -121,6 +121,11 @@ impl Request {
         Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }
     }
 
+    /// Of an access: whether it may be to shared memory (`warpset::simt::Space`).
+    pub fn may_be_shared(&self) -> bool {
+        self.source == 1
+    }
+
     /// Sets the line that made the request.
     pub fn at_line(mut self, line: u32) -> Self {
         self.site.line = line;

@@ -486,9 +486,18 @@ fn config(kernels: &Kernels, scale: Scale, rng: &mut Pcg64Mcg) -> Config {
         if scale == Scale::Lanes || kernels.slots_per_bucket() * kernels.slot_words() as u64 > 64 { 4 } else { primes.len() };
     let masks = [u64::MAX, u64::MAX, 0, 1 << 63, 3 << 62, 0x8000_0000_0000_0001];
     let empties = [rng.random(), [0; 4], [u32::MAX; 4]];
-    let buckets = primes[rng.random_range(0..few)];
+    let slices = primes[rng.random_range(0..few)];
+    // Slices of a power of two of buckets, which a search leaves at once: it comes to all buckets if the numbers have no common
+    // divisor. Or a table of one slice.
+    let slice_buckets = match slices {
+        2 => *[0, 1].choose(rng).expect("there are numbers"),
+        3 => *[0, 1, 2, 4].choose(rng).expect("there are numbers"),
+        _ => 0,
+    };
+    let buckets = slices * slice_buckets.max(1);
     let hash_mask = *masks.choose(rng).expect("there are masks");
     let mut config = Config::of_buckets(buckets, hash_mask, *empties.choose(rng).expect("there are patterns"), rng.random());
+    config.slice_buckets = if slice_buckets == 0 { buckets } else { slice_buckets };
     if kernels.is_indexed() {
         // Mostly enough for all slots and for the rows that every lane may own at once; otherwise fewer.
         let room = config.buckets * kernels.slots_per_bucket();

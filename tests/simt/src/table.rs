@@ -49,6 +49,8 @@ pub struct Kernels {
     /// Indexed tables only.
     pub rebuild: Kernel,
     pub list_holes: Kernel,
+    /// Bucket tables only.
+    pub grow: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
@@ -133,6 +135,19 @@ pub struct RebuildArgument {
     /// Rows before this one are named.
     pub last: u64,
     pub counts: *mut [u64; 5],
+}
+
+/// Moves the vectors of a table to `larger`, by parts of some slices.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GrowArgument {
+    pub view: View,
+    pub larger: View,
+    pub slices_a_part: u32,
+    pub is_staged: u32,
+    pub left: *mut u64,
+    pub capacity: u64,
+    pub count: *mut u64,
 }
 
 /// Lists the rows before `last` that are not stored, and counts those among `references`.
@@ -285,6 +300,10 @@ impl Kernels {
         self.geometry.slots_per_bucket.into()
     }
 
+    pub fn buckets_per_block(&self) -> u64 {
+        self.geometry.buckets_per_block.into()
+    }
+
     pub fn chunks(&self) -> u32 {
         self.geometry.chunks
     }
@@ -323,6 +342,8 @@ impl Kernels {
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub buckets: u64,
+    /// Buckets of a slice: a power of two, or all.
+    pub slice_buckets: u64,
     pub hash_mask: u64,
     pub empty: [u32; 4],
     pub seed: u64,
@@ -339,10 +360,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// Configuration of a bucket table. The number of buckets must be prime, otherwise a search does not reach all buckets.
+    /// Configuration of a bucket table of one slice. The number of buckets must be prime, otherwise a search does not reach all
+    /// buckets.
     pub fn of_buckets(buckets: u64, hash_mask: u64, empty: [u32; 4], seed: u64) -> Self {
         Self {
             buckets,
+            slice_buckets: buckets,
             hash_mask,
             empty,
             seed,
@@ -412,6 +435,8 @@ impl Table {
         let roots = TableView {
             slots: memory.allocate("slots", Use::Shared, bytes) as u64,
             buckets: config.buckets,
+            slice_buckets: config.slice_buckets as u32,
+            slice_mask: if config.slice_buckets == config.buckets { u32::MAX } else { config.slice_buckets as u32 - 1 },
             seeds: memory.allocate_with("seeds", Use::Constant, &seeds) as u64,
             stored: memory.allocate("stored", Use::Shared, 8) as u64,
             hash_mask: config.hash_mask,

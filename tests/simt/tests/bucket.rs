@@ -11,10 +11,11 @@
 //! - No thread waits for another: a lane that is suspended for ever blocks no other lane (also `compact.rs`, `indexed.rs`,
 //!   `tree.rs`, `controls.rs`).
 
-use crate::support::{Few, Group, is_long, layouts, share, tiny};
+use crate::support::{Few, Group, SCHEDULERS, is_long, layouts, share, tiny};
 use libtest_mimic::Trial;
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
+use warpset_simt::slices::SliceGrowth;
 use warpset_simt::table::{BUCKETS, FIND, PUT, bucket};
 
 pub fn trials() -> Vec<Trial> {
@@ -22,6 +23,10 @@ pub fn trials() -> Vec<Trial> {
     group.test("layouts", || layouts(BUCKETS));
     for kernels in BUCKETS {
         group.stress(kernels, Few { lanes: 1500, sequential: 500, warps: 60 });
+        for strategy in SCHEDULERS {
+            let name = format!("growth::{}::{strategy}", SliceGrowth::new(kernels).name());
+            group.explore(name, move || (Box::new(SliceGrowth::new(kernels)), strategy, share(100, 20_000)));
+        }
     }
     exhaustive(&mut group);
     group.trials

@@ -381,6 +381,15 @@ fn bounds_and_alignment() {
     survives(Breach::aligned_load(), &rules(), ALL);
 }
 
+/// Only accesses of any space may be to shared memory.
+#[test]
+fn spaces() {
+    for global in [Breach::shared_load, Breach::shared_compare_and_swap, Breach::shared_store, Breach::shared_fetch_add] {
+        caught(global(), &rules(), ALL, &["not global"]);
+    }
+    survives(Breach::shared_as_such(), &rules(), ALL);
+}
+
 /// A lane must write a node before it publishes the node, and read it afterwards. On a GPU only release and acquire (or fences)
 /// guarantee that.
 #[test]

@@ -334,6 +334,24 @@ struct Warp {
     static u8* scratch(u32) { return nullptr; }  // only warps of several lanes stage vectors
 };
 
+// Of memory of this thread.
+WARPSET_FN u32 load_block(const u32* address) { return *address; }
+
+WARPSET_FN u32 fetch_add_block(u32* address, u32 value)
+{
+    const u32 old = *address;
+    *address = old + value;
+    return old;
+}
+
+// A block is one thread.
+struct Block {
+    static u32 thread() { return 0; }
+    static u32 threads() { return 1; }
+    static void sync() {}
+    static u8* scratch() { return nullptr; }  // the caller has memory of its own
+};
+
 struct Share {
     u64 first, last, step;
 };

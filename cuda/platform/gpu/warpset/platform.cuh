@@ -18,14 +18,15 @@
 //   load_constant, load_input                       memory that no thread writes during the kernel
 //   high_product, population_count, lowest_bit, leading_zeros, prefetch
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
-//   fetch_add_block, compare_and_swap_block         the same of 4 bytes, between the threads of a block
+//   load_block, fetch_add_block,
+//   compare_and_swap_block                          the same of 4 bytes, between the threads of a block, of its shared memory
 //   Block                                           this thread's number in its block, how many there are, barrier, scratch
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
-// Atomics. All have device scope (`.gpu`). But for indexed tables, which read rows through slots, all are relaxed: chained
-// claiming (core/claim.cuh) reads no data *through* a chunk, the data
-// read is the data compared, so nothing needs to be ordered between locations. What it does need is that an access is a
-// single access of the declared size and is coherent:
+// Atomics. All have device scope (`.gpu`), except those between the threads of a block. All are relaxed, except those of indexed
+// tables, which read rows through slots: chained claiming (core/claim.cuh) reads no data *through* a chunk. The data read is the
+// data compared, so nothing needs to be ordered between locations. But each access must be a single access of the declared size,
+// and coherent:
 //   - `ld.relaxed.gpu` is a strong operation served by the L2, so it can never return a stale line of an L1;
 //   - 16-byte chunks use the scalar `.b128` type (PTX 8.3, sm_70+ loads, sm_90+ compare-and-swap). A vector type (`.v2.b64`,
 //     a C++ struct load) is, by the PTX memory model, two accesses in unspecified order, and a half-seen chunk looks
@@ -114,7 +115,7 @@ WARPSET_FN void load_row_relaxed(const void* address, Row<u128, 1>& row)
     row.chunk[0] = load_relaxed(static_cast<const u128*>(address));
 }
 
-// Each returns the previous value of the location. `desired` was stored if that equals `expected`.
+// Each compare-and-swap returns the previous value of the location. It has stored `desired` if that value equals `expected`.
 WARPSET_FN u32 compare_and_swap_relaxed(u32* address, u32 expected, u32 desired)
 {
     u32 old;
@@ -135,7 +136,7 @@ WARPSET_FN u64 compare_and_swap_relaxed(u64* address, u64 expected, u64 desired)
     return old;
 }
 
-// sm_90 and later; tables on earlier GPUs are specified with 8-byte chunks and never instantiate it.
+// Requires sm_90 or later. Tables on earlier GPUs have 8-byte chunks and never instantiate this function.
 WARPSET_FN u128 compare_and_swap_relaxed(u128* address, u128 expected, u128 desired)
 {
     u128 old;
@@ -237,8 +238,8 @@ WARPSET_FN void add_relaxed(u32* address, u32 value)
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(address), "r"(value) : "memory");
 }
 
-// Adds the number of calling threads that pass `one`: one addition for those lanes of a warp that call it together. In any
-// control flow: lanes that arrive apart add apart.
+// Adds the number of calling threads that pass `one`. Lanes of a warp that call this together share one addition. Any control
+// flow is allowed: lanes that arrive apart add apart.
 WARPSET_FN void count_relaxed(u64* counter, bool one)
 {
     u32 lanes = __ballot_sync(__activemask(), one), lane;
@@ -251,7 +252,7 @@ WARPSET_FN void max_relaxed(u64* address, u64 value)
     asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" : : "l"(address), "l"(value) : "memory");
 }
 
-// Read-only for the whole kernel, the same for many threads: kept in L1.
+// For memory that no thread writes during the kernel and that is the same for many threads: kept in L1.
 WARPSET_FN u128 load_constant(const u128* address)
 {
     u128 value;
@@ -260,11 +261,11 @@ WARPSET_FN u128 load_constant(const u128* address)
     return value;
 }
 
-// Two words as one value, the first in the low half. The address need not be aligned to both: the compiler makes one access of it
-// only if it knows that it is.
+// Two words as one value, the first in the low half. The address need not be aligned to 8 bytes: the compiler makes one access
+// only if it knows that the address is aligned.
 WARPSET_FN u64 load_pair(const u32* words) { return words[0] | static_cast<u64>(words[1]) << 32; }
 
-// Read once by one thread.
+// For memory that one thread reads once.
 WARPSET_FN u32 load_input(const u32* address)
 {
     u32 value;
@@ -314,7 +315,7 @@ struct Warp {
         }
         return value;
     }
-    // The bits that any lane passes. All lanes call it, converged.
+    // Bits that at least one lane passes. All lanes call it, converged.
     WARPSET_FN static u32 any(u32 bits)
     {
 #if __CUDA_ARCH__ >= 800
@@ -327,8 +328,8 @@ struct Warp {
     }
     // Orders the scratch memory of this warp between its lanes.
     WARPSET_FN static void sync() { __syncwarp(); }
-    // Keeps the compiler from moving what comes after it before what comes before. No lane may rely on it to order memory: the
-    // simulator orders none here, so that it notices if a `sync` is missing.
+    // Keeps the compiler from moving later code before earlier code. No lane may rely on it to order memory: the simulator orders
+    // no memory here, so that it notices if a `sync` is missing.
     WARPSET_FN static void converge() { __syncwarp(); }
     // This warp's part of the block's dynamic shared memory, 16-byte aligned; `bytes` is a multiple of 16.
     WARPSET_FN static u8* scratch(u32 bytes)
@@ -338,7 +339,14 @@ struct Warp {
     }
 };
 
-// Relaxed, block scope, of memory of any kind.
+// Relaxed, block scope, of memory of any kind: only these accesses may be to shared memory.
+WARPSET_FN u32 load_block(const u32* address)
+{
+    u32 value;
+    asm volatile("ld.relaxed.cta.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+
 WARPSET_FN u32 fetch_add_block(u32* address, u32 value)
 {
     u32 old;
@@ -360,9 +368,9 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
 struct Block {
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }
-    // Orders memory between the threads of the block. All call it.
+    // Orders memory between the threads of the block. All threads of the block call it.
     WARPSET_FN static void sync() { __syncthreads(); }
-    // Its dynamic shared memory, 16-byte aligned.
+    // The block's dynamic shared memory, 16-byte aligned.
     WARPSET_FN static u8* scratch() { return Warp::scratch(0); }
 };
 

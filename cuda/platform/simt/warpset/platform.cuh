@@ -39,6 +39,7 @@ struct Site {
 // The values are those of the enums of the same names in tests/simt/src/request.rs.
 enum class RequestKind : u32 { Load, Store, CompareAndSwap, FetchAdd, Add, Max, Fence, Ballot, Shuffle, SyncWarp, SyncBlock };
 enum class Order : u32 { Weak, Relaxed, Acquire, Release, AcquireRelease };
+enum Space : u32 { global, any };  // the memory of an access; `any` may be shared
 
 // Request of a lane, with its answer. Mirrored by `Request` in tests/simt/src/request.rs.
 struct Request {
@@ -46,7 +47,8 @@ struct Request {
     Order order;
     u32 size, count;    // accesses: `count` neighbouring ones of `size` bytes, each a single access
     void* address;
-    u32 lanes, source;  // collectives: mask of the lanes that take part; a shuffle: the lane whose value is read
+    u32 lanes;          // collectives: mask of the lanes that take part
+    u32 source;         // a shuffle: the lane whose value is read; accesses: their space
     u32 expected[4];    // compare-and-swap: the expected value
     u32 value[4];       // the value written, added, voted or shuffled; afterwards the value read
     Site site;
@@ -82,25 +84,25 @@ inline Word get(const u32 (&cells)[4])
 }
 
 template <class Word>
-inline Word load(const Word* address, Order order, Site site)
+inline Word load(const Word* address, Order order, Site site, Space space = global)
 {
-    Request request{RequestKind::Load, order, sizeof(Word), 1, const_cast<Word*>(address), 0, 0, {}, {}, site};
+    Request request{RequestKind::Load, order, sizeof(Word), 1, const_cast<Word*>(address), 0, space, {}, {}, site};
     warpset_simt_request(&request);
     return get<Word>(request.value);
 }
 
 template <class Word>
-inline void store(Word* address, Word value, Order order, Site site)
+inline void store(Word* address, Word value, Order order, Site site, Space space = global)
 {
-    Request request{RequestKind::Store, order, sizeof(Word), 1, address, 0, 0, {}, {}, site};
+    Request request{RequestKind::Store, order, sizeof(Word), 1, address, 0, space, {}, {}, site};
     put(request.value, value);
     warpset_simt_request(&request);
 }
 
 template <class Word>
-inline Word compare_and_swap(Word* address, Word expected, Word desired, Order order, Site site)
+inline Word compare_and_swap(Word* address, Word expected, Word desired, Order order, Site site, Space space = global)
 {
-    Request request{RequestKind::CompareAndSwap, order, sizeof(Word), 1, address, 0, 0, {}, {}, site};
+    Request request{RequestKind::CompareAndSwap, order, sizeof(Word), 1, address, 0, space, {}, {}, site};
     put(request.expected, expected);
     put(request.value, desired);
     warpset_simt_request(&request);
@@ -282,7 +284,7 @@ struct Warp {
         return bits;
     }
     static void sync(Site site = Site::here()) { simt::collective(simt::RequestKind::SyncWarp, ~0u, 0, 0, site); }
-    // Orders no memory: see the GPU's.
+    // Orders no memory: see `converge` in platform/gpu.
     static void converge(Site site = Site::here()) { ballot(false, site); }
     static u8* scratch(u32 bytes)
     {
@@ -291,9 +293,14 @@ struct Warp {
     }
 };
 
+WARPSET_FN u32 load_block(const u32* address, Site site = Site::here())
+{
+    return simt::load(address, simt::Order::Relaxed, site, simt::any);
+}
+
 WARPSET_FN u32 fetch_add_block(u32* address, u32 value, Site site = Site::here())
 {
-    simt::Request request{simt::RequestKind::FetchAdd, simt::Order::Relaxed, 4, 1, address, 0, 0, {}, {}, site};
+    simt::Request request{simt::RequestKind::FetchAdd, simt::Order::Relaxed, 4, 1, address, 0, simt::any, {}, {}, site};
     simt::put(request.value, value);
     warpset_simt_request(&request);
     return simt::get<u32>(request.value);
@@ -301,7 +308,7 @@ WARPSET_FN u32 fetch_add_block(u32* address, u32 value, Site site = Site::here()
 
 WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired, Site site = Site::here())
 {
-    return compare_and_swap_relaxed(address, expected, desired, site);
+    return simt::compare_and_swap(address, expected, desired, simt::Order::Relaxed, site, simt::any);
 }
 
 struct Block {

@@ -43,7 +43,7 @@ struct Builder<TreeTable<RootShape, width, Strategy<lanes, pairing, workspace>>,
     static constexpr u32 vectors_at_once = Warp::size / group;
 
     static constexpr bool in_registers = workspace == Workspace::Registers, in_global = workspace == Workspace::Global;
-    // Rounded up to whole blocks of the shuffled order, and to 16 bytes.
+    // Bytes of the halves, rounded up to whole blocks of the shuffled order, and to 16 bytes.
     static constexpr u32 halves_bytes = (vectors_at_once * leaves + 63) / 64 * 64 * 4;
     static constexpr u32 workspace_bytes = in_global ? halves_bytes : 0;
     static constexpr u32 scratch_bytes = Base::roots_bytes + (in_global || in_registers ? 0 : halves_bytes);
@@ -151,7 +151,7 @@ private:
             else halves = reinterpret_cast<u32*>(builder.roots + Warp::size);
         }
 
-        // Half at a position of a vector's row of `length` halves. If it is not wanted, returns 0 without a read.
+        // Half at a position of a vector's row of `length` halves. If the half is not wanted, returns 0 without a read.
         WARPSET_FN u32 read(bool wanted, u32 vector, u32 length, u32 position) const
         {
             return wanted ? halves[at(vector, length, position)] : 0;
@@ -178,7 +178,7 @@ private:
 
         WARPSET_FN Registers(const Builder&, const BatchView&) {}
 
-        // As in memory. All lanes call it, converged.
+        // As `Memory::read`. All lanes call it, converged.
         WARPSET_FN u32 read(bool wanted, u32, u32, u32 position) const
         {
             const u32 group_start = Warp::lane() / group * group;

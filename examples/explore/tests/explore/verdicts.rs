@@ -127,6 +127,8 @@ pub fn levels_have_their_sizes() {
 pub fn each_condition_has_a_verdict() {
     let (peterson, philosophers) = (model("peterson"), model("philosophers"));
     assert_eq!(verdicts(&peterson, &["--invariant", EXCLUSION, "--deadlock"]), ["holds invariant", "holds deadlocks"]);
+    let formulas = ["--ctl", "AF P_0.critical", "--ctl", "EF P_0.critical"];
+    assert_eq!(verdicts(&peterson, &formulas), ["violated ctl", "holds ctl"]);
     assert_eq!(head(&peterson, &["--invariant", EXCLUSION]), [format!("holds: invariant {EXCLUSION}")]);
     // A search that ended early says of nothing that it holds.
     let cut = ["--invariant", EXCLUSION, "--goal", "turn == 7", "--deadlock", "--max-states", "2"];

@@ -42,6 +42,8 @@ fn run_on(source: &str, blocks: u32, threads: u32, words: &mut [u32], seed: u64)
 struct TableView {
     slots: *mut u8,
     buckets: u64,
+    slice_buckets: u32,
+    slice_mask: u32,
     seeds: *const u128,
     stored: *mut u64,
     hash_mask: u64,
@@ -78,7 +80,7 @@ fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
     assert_eq!((slots_per_bucket, chunks), (2, 2));
     assert_eq!((view_bytes as usize, batch_bytes as usize), (size_of::<TableView>(), size_of::<BatchView>()));
     let find_or_put = module.function(c"warpset_find_or_put").unwrap();
-    assert_eq!((find_or_put.parameter_sizes.as_slice(), find_or_put.argument_bytes), ([64, 88].as_slice(), 152));
+    assert_eq!((find_or_put.parameter_sizes.as_slice(), find_or_put.argument_bytes), ([72, 88].as_slice(), 160));
     let mut random = Random::new(7);
     let ids: Vec<u64> = (0..count).map(|_| random.number_below(count as u64 / 2)).collect();
     let vectors: Vec<[u32; 8]> =
@@ -89,6 +91,8 @@ fn put_batch(count: usize, buckets: usize, seed: u64) -> Duration {
     let view = TableView {
         slots: slots.as_mut_ptr().cast(),
         buckets: buckets as u64,
+        slice_buckets: buckets as u32,
+        slice_mask: !0,
         seeds: seeds.as_ptr(),
         stored: &mut stored,
         hash_mask: !0,
@@ -510,6 +514,8 @@ fn blocks_put_what_they_gather() {
         let view = TableView {
             slots,
             buckets: 1009,
+            slice_buckets: 1009,
+            slice_mask: !0,
             seeds,
             stored: stored_at,
             hash_mask: !0,

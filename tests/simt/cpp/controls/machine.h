@@ -109,6 +109,24 @@ void one_past_the_end(const Script& script)
     if (reach == Reach::Last) load_relaxed(end - 1);
 }
 
+// An access of the block's shared memory, as such or as global memory.
+enum class As { Block, Load, CompareAndSwap, Store, FetchAdd };
+
+template <As as>
+void shared_memory(const Script&)
+{
+    auto* words = reinterpret_cast<u32*>(warpset::platform::Block::scratch());
+    if (as == As::Block) {
+        warpset::platform::fetch_add_block(words, 1);
+        warpset::platform::compare_and_swap_block(words, 1, 2);
+        warpset::platform::load_block(words);
+    }
+    if (as == As::Load) load_relaxed(words);
+    if (as == As::CompareAndSwap) compare_and_swap_relaxed(words, 0u, 1u);
+    if (as == As::Store) warpset::platform::store_relaxed(words, 1u);
+    if (as == As::FetchAdd) warpset::platform::fetch_add_relaxed(reinterpret_cast<u64*>(words), 1);
+}
+
 enum class Wide { Load, CompareAndSwap, Row, Input };
 
 // Accesses 16 bytes at an address that is a multiple of 16 or only of 8.

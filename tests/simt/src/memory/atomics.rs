@@ -1,7 +1,7 @@
 //! Atomic accesses: the values that loads return, and the values that writes leave.
 
 use super::view::{self, Event, Moment};
-use super::{Access, Accessed, Cell, Fault, Memory, Order, Request, RequestKind, Value, Write};
+use super::{Access, Accessed, Cell, Fault, Memory, Order, Request, RequestKind, Use, Value, Write};
 use std::ops::Range;
 
 /// How a machine treats the accesses of a kernel. Any value except the default describes a broken machine, for negative controls.
@@ -159,6 +159,9 @@ impl Memory {
             return Err(Box::new(Fault::Misaligned(access(self))));
         }
         self.check_bounds(offset, size, write || request.kind.is_read_modify_write(), || access(self))?;
+        if self.usage(offset) == Use::Block && !request.may_be_shared() {
+            return Err(Box::new(Fault::NotGlobal(access(self))));
+        }
         for cell in self.pieces(offset, size) {
             self.check_race(lane, cell, size, write, strong, access)?;
         }

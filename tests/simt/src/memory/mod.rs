@@ -37,6 +37,8 @@ use view::{Event, Knowledge, Lane, Moment};
 pub enum Use {
     /// Kernels read and write it.
     Shared,
+    /// Shared memory of a block. Kernels read and write it by accesses that name no other space.
+    Block,
     /// No kernel writes it during a launch.
     Constant,
 }

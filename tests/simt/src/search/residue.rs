@@ -96,10 +96,12 @@ impl Run {
             let (Some(from), Some(to)) = (state(level), state(level + 1)) else {
                 return no("way", format!("no states in level {level} of {last}: {path:?}"));
             };
-            let is_of_level = (found.starts[level]..found.starts[level + 1]).contains(&from);
+            // The least of all states of the level that lead there, whatever the schedule was.
+            let leads = |from: &usize| found.successors[*from].contains(&to);
+            let least = (found.starts[level]..found.starts[level + 1]).filter(leads).min_by_key(|from| found.states[*from]);
             let is_there = places[level] != u64::MAX && numbers[places[level] as usize] == from;
-            if !is_of_level || !is_there || !found.successors[from].contains(&to) {
-                return no("way", format!("{from} to {to} in level {level} of {last}"));
+            if least != Some(from) || !is_there {
+                return no("way", format!("{from}, not {least:?}, to {to} in level {level} of {last}"));
             }
         }
         Ok(())

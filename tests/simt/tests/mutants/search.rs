@@ -41,4 +41,10 @@ const MUTANTS: &[Mutant] = &[
         from: "        atomicExch(arrived, 0);\n",
         to: "        *arrived = 0;\n",
     },
+    Mutant {
+        what: "the comparison of the states of a level that lead to the same state",
+        file: "explore.cu",
+        from: "                if (!is_known) is_less = own < value;\n",
+        to: "",
+    },
 ];

@@ -150,8 +150,20 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "a probe: vectors leave a bucket with a free slot (by a warp)",
         file: "warpset/bucket/warp_search.cuh",
-        from: "return ++index == layout.slots_per_bucket() ? next_bucket() : Outcome::Pending;",
-        to: "return next_bucket();",
+        from: "            ++index;\n",
+        to: "            index = layout.slots_per_bucket();\n",
+    },
+    Mutant {
+        what: "growth by slices: the barrier before slots are counted",
+        file: "warpset/bucket/growth.cuh",
+        from: "        if (clears_first) clear(part.first, buckets);\n        Block::sync();\n",
+        to: "        if (clears_first) clear(part.first, buckets);\n",
+    },
+    Mutant {
+        what: "growth by slices: one part that leaves a vector",
+        file: "warpset/bucket/growth.cuh",
+        from: " && part.number == parts.first_reader(from_bucket)",
+        to: "",
     },
     Mutant {
         what: "the clearing of the virtual node",

@@ -114,6 +114,24 @@ impl Sum {
         words
     }
 
+    /// The tokens in each of some states of `width` words.
+    fn values(&self, states: &[u32], width: usize) -> Vec<u64> {
+        let mut values = vec![self.constant; states.len() / width];
+        for (word, mask) in &self.bits {
+            add_each(&mut values, states, width, *word, |part| u64::from((part & mask).count_ones()));
+        }
+        for (word, shift, mask) in &self.numbers {
+            add_each(&mut values, states, width, *word, |part| u64::from(part >> shift & mask));
+        }
+        for (word, mask, value) in &self.equal {
+            add_each(&mut values, states, width, *word, |part| u64::from(part & mask == *value));
+        }
+        for (word, mask) in &self.marked {
+            add_each(&mut values, states, width, *word, |part| u64::from(part & mask != 0));
+        }
+        values
+    }
+
     /// The tokens in a state.
     pub fn value(&self, state: &[u32]) -> u64 {
         let bits = self.bits.iter().map(|(word, mask)| u64::from((state[*word as usize] & mask).count_ones()));
@@ -123,6 +141,18 @@ impl Sum {
         let parts = bits.sum::<u64>() + numbers.sum::<u64>() + equal.sum::<u64>() + marked.sum::<u64>();
         self.constant.wrapping_add(parts)
     }
+}
+
+/// Adds a value of each state to those of `to`. `word`: the word of a state that the value depends on.
+fn add_each(to: &mut [u64], states: &[u32], width: usize, word: u32, value: impl Fn(u32) -> u64) {
+    let words = states[word as usize..].iter().step_by(width);
+    to.iter_mut().zip(words).for_each(|(to, word)| *to = to.wrapping_add(value(*word)));
+}
+
+/// The bits of a truth for each of `count` states, the first one in the lowest bit.
+fn bits(count: usize, holds: impl Fn(usize) -> bool) -> Vec<u64> {
+    let word = |at: usize| (64 * at..count.min(64 * at + 64)).map(|state| u64::from(holds(state)) << (state % 64)).sum();
+    (0..count.div_ceil(64)).map(word).collect()
 }
 
 impl Condition {
@@ -203,6 +233,40 @@ impl Amount {
 }
 
 impl Check {
+    /// Whether the condition holds in each of some states of `width` words: a bit a state, in words whose other bits are undefined.
+    /// Takes the parts of the condition one after the other for all states, which is faster than state by state.
+    pub fn holds_in_each(&self, firings: &Firings, states: &[u32], width: usize) -> Vec<u64> {
+        let count = states.len() / width;
+        let state = |number: usize| &states[number * width..(number + 1) * width];
+        let joined = |parts: &[Self], none: u64, join: fn(&mut u64, u64)| {
+            let mut all = vec![none; count.div_ceil(64)];
+            for part in parts {
+                let of_part = part.holds_in_each(firings, states, width);
+                all.iter_mut().zip(of_part).for_each(|(all, part)| join(all, part));
+            }
+            all
+        };
+        match self {
+            Self::Constant(truth) => vec![if *truth { u64::MAX } else { 0 }; count.div_ceil(64)],
+            Self::AtMost(sums) => {
+                let [low, high] = [0, 1].map(|side| sums[side].values(states, width));
+                bits(count, |number| low[number] <= high[number])
+            }
+            Self::Fireable(transitions) => {
+                let mut all = vec![0; count.div_ceil(64)];
+                for transition in transitions {
+                    let enabled = bits(count, |number| firings.is_enabled(*transition, state(number)));
+                    all.iter_mut().zip(enabled).for_each(|(all, enabled)| *all |= enabled);
+                }
+                all
+            }
+            Self::Deadlock => bits(count, |number| self.holds(firings, state(number))),
+            Self::Not(inner) => inner.holds_in_each(firings, states, width).into_iter().map(|word| !word).collect(),
+            Self::And(parts) => joined(parts, u64::MAX, |all, part| *all &= part),
+            Self::Or(parts) => joined(parts, 0, |all, part| *all |= part),
+        }
+    }
+
     pub fn holds(&self, firings: &Firings, state: &[u32]) -> bool {
         match self {
             Self::Constant(truth) => *truth,

@@ -639,7 +639,10 @@ fn a_property_that_cannot_be_read_has_no_answer_and_the_others_have() {
             let read = properties::read(&source(&text), &nets.pnml.names).map_err(|error| error.to_string()).unwrap();
             // An id that names an examination of CTL says which of the two it is.
             let of_ctl = properties::read(&source(&text.replace("<id>a<", "<id>a-CTLFireability-0<")), &nets.pnml.names);
-            assert!(matches!(of_ctl.unwrap()[0].question, Question::Branching { .. }), "{formula}");
+            assert!(
+                matches!(of_ctl.map_err(|error| error.to_string()).unwrap()[0].question, Question::Branching { .. }),
+                "{formula}"
+            );
             let declined = matches!(&read[0].question, Question::Declined(why) if why.contains("deadlock"));
             assert_eq!(declined, is_declined, "{:?}", read[0]);
         }

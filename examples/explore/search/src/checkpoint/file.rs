@@ -25,7 +25,7 @@ const MAGIC: [u8; 8] = *b"\x93WPX\r\n\x1a\n";
 const VERSION: u32 = 1;
 const BLOCK_WORDS: usize = 1 << 18;
 
-/// Longest header: a state has at most 256 words, and a condition is at most as long as a command line.
+/// Maximum size of a header: a state has at most 256 words, and a condition is at most as long as a command line.
 const MOST_HEADER_BYTES: u32 = 64 << 20;
 
 /// Writes a file under a temporary name and renames it when all of it is on the disk, as the library saves tables.
@@ -74,7 +74,7 @@ impl States for &[u32] {
     }
 }
 
-/// Writes the header and the words of some lists.
+/// Writes the header, and the words of all `lists`.
 pub fn put(to: &mut impl Write, header: &Value, lists: &[&dyn States]) -> Result<()> {
     let header = header.to_string();
     let sum = crc(&[header.as_bytes()]);
@@ -90,7 +90,7 @@ pub fn put(to: &mut impl Write, header: &Value, lists: &[&dyn States]) -> Result
     blocks.write()
 }
 
-/// Words on their way to a file.
+/// Writer of words, in blocks with checksums.
 struct Blocks<'a, W> {
     to: &'a mut W,
     /// Checksum of the header.

@@ -19,14 +19,14 @@ const NET: &str = "net";
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: String,
-    /// Constants with values that are not those of the text, as the command line gives them.
+    /// Constants whose values are not those of the model's text, in the form in which the command line gives them.
     constants: Vec<String>,
     /// Parts of the model, with the checksum of each.
     parts: Vec<(&'static str, String)>,
     deadlocks: bool,
     /// Conditions in their order, each with its role.
     conditions: Vec<String>,
-    /// Checksum of the evaluated conditions: their texts do not contain the values of the model's constants.
+    /// Checksum of the evaluated conditions, because their texts do not contain the values of the model's constants.
     meaning: String,
     /// Checksum of what chooses the steps of a reduced search.
     reduction: Option<String>,
@@ -116,13 +116,13 @@ fn checksum_of_net(model: &Model) -> String {
 }
 
 fn checksum_of_states(model: &Model) -> String {
-    // A word that some table needs and no field uses is no difference.
+    // Words that no field uses make no difference: some tables need them.
     let layout = Layout { words: model.layout.words_in_use(), ..model.layout.clone() };
     checksum(&(&model.variables, layout))
 }
 
-/// Two searches with the same checksum choose the same steps in each state. One that goes on after another must: the path to a
-/// state is found only if the steps to it are chosen again.
+/// Two searches with the same checksum choose the same steps in each state. A search that resumes another must have the same
+/// checksum, because the path to a state is found only if the search chooses the same steps again.
 fn checksum_of_reduction(stubborn: &Stubborn) -> String {
     let (mut sum, dependencies) = (Sum::default(), &stubborn.dependencies);
     for row in dependencies.conflicts.iter().chain(&dependencies.enablers) {

@@ -1,8 +1,8 @@
 //! Checkpoints: files from which a search can be resumed.
 //!
-//! A search consists of its table, the unexpanded states of its level, the states of the next level found so far, and the counts
-//! and the violation found. States are saved as words. So a table may be loaded where references differ, on another device, and
-//! another engine may resume the search. Paths need nothing more, because levels are explored again for them (path.rs).
+//! A search consists of its table, the unexpanded states of its level, the states of the next level found so far, the counts, and
+//! the violation found. States are saved as words. So another device, on which references differ, may load the table, and another
+//! engine may resume the search. Paths need nothing more, because levels are explored again for them (path.rs).
 //!
 //! Engines write a checkpoint between two rounds, when no work is under way; on a GPU, between two launches.
 //!
@@ -55,7 +55,8 @@ use warpset_support::replacing;
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 20;
 
-/// Most transitions and overflows that a checkpoint may have counted, so that a resumed search does not overflow its counters.
+/// Maximum number of transitions and of overflows that a checkpoint may have counted, so that a resumed search does not overflow
+/// its counters.
 const MOST_COUNTED: u64 = 1 << 62;
 
 /// State of a search at the time of a checkpoint.
@@ -83,7 +84,7 @@ pub struct Resumed {
 pub struct Schedule {
     pub path: PathBuf,
     pub every: Duration,
-    /// Most levels between two checkpoints.
+    /// Maximum number of levels between two checkpoints.
     pub levels: Option<u64>,
     /// Shows a warning at once.
     pub warn: fn(&str),
@@ -124,7 +125,7 @@ pub struct Status {
 }
 
 impl Checkpoints {
-    /// Creates the writer of a search's checkpoints. `begun`: levels that have begun already.
+    /// Creates the writer of a search's checkpoints. `begun`: number of levels that have begun already.
     pub fn new(schedule: Schedule, identity: Identity, table: TableKind, begun: u64) -> Self {
         let last = Last { time: Instant::now(), level: begun.max(1), written: None, error: None };
         Self { schedule, identity, table, last: last.into() }
@@ -221,12 +222,12 @@ impl Opened {
         Ok(Self { path: path.into(), reading })
     }
 
-    /// Whether the states of the checkpoint are encoded as those of a model.
+    /// Whether the checkpoint encodes states as `model` does.
     pub fn has_states_of(&self, model: &Model) -> bool {
         identity::has_states_of(&self.reading.header["model"], model)
     }
 
-    /// Returns the kind of its table, which must be the kind `asked` for, if any.
+    /// Returns the kind of the checkpoint's table, which must be the kind `asked` for, if any.
     ///
     /// # Errors
     ///
@@ -261,8 +262,8 @@ impl Opened {
         format!("--resume: the search of {} cannot be continued", self.path.display())
     }
 
-    /// Loads the table and the state of the search. `limits`: bytes of the table, if it must grow for states that had found
-    /// it full.
+    /// Loads the table and the state of the search. If the table must grow for states that had found it full, `limits` limits the
+    /// bytes of the table.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use warpset::{Bucket, CompactTree, Indexed, Tree};
 use warpset_testing::sizes::sized;
 
-/// Checkpoints that become due only when a search ends.
+/// Schedule of checkpoints that become due only when a search ends.
 fn schedule(folder: &TempDir) -> Schedule {
     let path = folder.path().join("search.checkpoint");
     Schedule { path, every: Duration::from_secs(600), levels: None, warn: |warning| panic!("{warning}") }
@@ -92,7 +92,7 @@ fn searches_go_on_when_the_table_was_full() {
 
 #[test]
 fn searches_go_on_when_they_were_stopped_in_a_level() {
-    /// Number of calls since the search was resumed.
+    /// Number of calls of `stop` since the search was resumed.
     static ASKED: AtomicU64 = AtomicU64::new(0);
     fn stop() -> Option<Stop> {
         // Relaxed: only the number matters.
@@ -116,8 +116,8 @@ fn what_was_found_stays_found() {
     assert_eq!((found.level, found.violation), (4, Violation::Condition(0)));
 }
 
-/// If a violation ends a search, it stays the ending even if the search is stopped before the round is over; the search cannot be
-/// resumed.
+/// A violation that ends a search remains the ending even if the search is stopped before the round is over. Such a search cannot
+/// be resumed.
 #[test]
 fn what_ends_a_search_does_so_when_it_is_stopped() {
     /// Number of calls that are left before `stop` gives a reason.
@@ -165,7 +165,7 @@ fn constants_that_conditions_name_are_part_of_an_identity() {
 fn what_killed_processes_left_is_removed() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.checkpoint");
-    // No process has the first number; process 1 always runs.
+    // No process has the number in the first name; process 1 always runs.
     let names = [".a.checkpoint.4000000000.0.part", ".a.checkpoint.1.0.part", ".a.checkpoint.x.0.part"];
     let parts = names.map(|name| folder.path().join(name));
     parts.iter().for_each(|part| std::fs::write(part, "part").unwrap());
@@ -182,8 +182,8 @@ fn what_killed_processes_left_is_removed() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains(&format!(".{}.", std::process::id()))), "{left:?}");
 }
 
-/// Whichever call fails, the file is unchanged; except for the last call: then the file is replaced, and the result says that it
-/// might be lost.
+/// If any call but the last one fails, the file is unchanged. If the last call fails, the file is replaced, and the result says
+/// that it might be lost.
 #[test]
 fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     let folder = TempDir::new().unwrap();
@@ -204,7 +204,7 @@ fn errors_leave_the_file_before_or_say_that_it_is_replaced() {
     }
 }
 
-/// Links in the folder of a checkpoint, with the names of files that are about to be written.
+/// Tests links in the folder of a checkpoint that have the names of files about to be written.
 #[cfg(unix)]
 #[test]
 fn links_beside_a_checkpoint_are_not_followed() {

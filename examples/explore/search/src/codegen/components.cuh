@@ -14,7 +14,7 @@ EXPLORE_FN u32 state_of(const u32* component, const State& from)
     return (from.template select<0, state_words>(component[state_word]) >> component[state_shift]) & component[state_mask];
 }
 
-// The first of the transitions [begin, end) whose label is at least `label`.
+// Returns the first of the transitions [begin, end) whose label is at least `label`.
 EXPLORE_FN u32 first_of(const u32* labels, u32 begin, u32 end, u32 label)
 {
     EXPLORE_NO_UNROLL

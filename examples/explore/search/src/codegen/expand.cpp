@@ -1,5 +1,5 @@
-// Entry points of the generated next-state functions as CPU code. `MODEL` is their text, with walk.cuh behind it. The entry
-// points are those of walks if that text defines EXPLORE_WALKS, else those that expand states.
+// Entry points of the generated next-state functions as CPU code. `MODEL` is the text of these functions, followed by walk.cuh.
+// If that text defines EXPLORE_WALKS, the entry points take walks; otherwise they expand states.
 
 #define EXPLORE_FN inline
 #define EXPLORE_OUT_OF_LINE inline
@@ -21,7 +21,7 @@ extern "C" {
 
 unsigned explore_width() { return explore::state_words; }
 
-// Most steps of a state, without those of a net.
+// Maximum number of steps of a state, without the steps of a net.
 u64 explore_most_steps()
 {
     u64 most = 0;
@@ -53,7 +53,7 @@ struct Successors {
     void done() { ++count; }
 };
 
-// Gives the successor by each choice of each unit.
+// For each choice of each unit, makes the successor in `give.row()`, and calls `give.done()` if there is one.
 template <class Give>
 void give_each(const explore::u32* tables, const State& from, explore::Notes& notes, Give& give)
 {
@@ -67,7 +67,7 @@ void give_each(const explore::u32* tables, const State& from, explore::Notes& no
     }
 }
 
-// Receives the numbers of a state's enabled transitions. The successors are not kept, and may be wrong.
+// Receives the numbers of a state's enabled transitions. Successors are not kept, so they may be wrong.
 struct Enabled {
     explore::u32* transitions;
     explore::u32 count = 0;
@@ -89,7 +89,7 @@ struct Walked {
 };
 
 // Takes at most `most` steps of a random walk from `*state`, which becomes the last state. `rows` has room for the successors of
-// a state and one more; for a net, for the numbers of its transitions. For models without a property.
+// a state and one row more; for a net, it has room for the numbers of the net's transitions. Only for models without a property.
 void explore_walk(const unsigned* tables, State* state, Random* random, u64 most, State* rows, Walked* walked)
 {
     using namespace explore;
@@ -151,7 +151,7 @@ struct OneLane {
 
         explore::u32 get(explore::u32 block) const { return words[block]; }
         void put(explore::u32 block, explore::u32 word) { words[block] = word; }
-        // Takes the words of another set, which gets others instead.
+        // Exchanges the words with another set.
         void take(Words& other)
         {
             explore::u32* const own = words;
@@ -171,7 +171,7 @@ struct OneLane {
 #ifdef __POPCNT__
         return static_cast<explore::u32>(__builtin_popcount(bits));
 #endif
-        // Without an instruction for it, the built-in function is a slow call.
+        // Counts bits without the built-in function, which is a slow call on a processor without an instruction for it.
         bits -= bits >> 1 & 0x55555555;
         bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
         return ((bits + (bits >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
@@ -196,8 +196,8 @@ struct Work {
     }
 };
 
-// Removes the successors by steps that need not be taken. `sources` has the action of each row, and gets the number of the state.
-// Returns the end of the rows that are left.
+// Removes the successors by steps that need not be taken. `sources` has the action of each row; afterwards it has the number of
+// the state. Returns the end of the rows that are left.
 u64 keep_chosen(const explore::u32* tables, const State& from, State* rows, explore::u32* sources, u64 first, u64 end, u64 at,
                 const Work& work)
 {
@@ -236,7 +236,7 @@ constexpr bool reduces = false;
 // The source of a row until all steps of the state are known: the action in a reduced search, else the state.
 explore::u32 source_of(u64 at, explore::u32 action) { return reduces ? action : static_cast<explore::u32>(at); }
 
-// Joins a successor by the processes with the moves of the property's automaton, if there is a property.
+// Joins a successor that the processes make with each move of the property's automaton, if there is a property.
 struct Joint {
     explore::Moves<explore::property_moves> moves;
     explore::i32 location;
@@ -274,14 +274,14 @@ struct Rows {
     bool has_step = false;
     bool is_full = false;
 
-    // A copy of the state.
+    // Copies the state to the next row.
     State& row()
     {
         rows[next] = from;
         return rows[next];
     }
 
-    // Keeps the successor that was made of the copy, by this transition.
+    // Keeps the successor that this transition has made of the copy.
     void done(explore::u32 transition)
     {
         has_step = true;
@@ -321,10 +321,10 @@ u64 explore_memory()
 #endif
 }
 
-// Computes the successors of `count` states, one after another, until `room` rows do not suffice for the next state, or until
-// a state has a fault. If they do not suffice for the first state of a net, it expands none. `sources` gets for each row the
-// number of the state that it is a successor of. The function may also write
-// the row after the last one. `tables` are those of the model's network. `memory` has `explore_memory()` words.
+// Computes the successors of `count` states, one state after another. Ends when `room` rows do not suffice for the next state, or
+// when a state has a fault. If the rows do not suffice for the first state of a net, expands no state. For each row, `sources`
+// gets the number of the state whose successor it is. The function may also write the row after the last one. `tables` are those
+// of the model's network. `memory` has `explore_memory()` words.
 void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room,
                     [[maybe_unused]] unsigned* memory, Counts* counts)
 {

@@ -8,14 +8,14 @@
 //! bool step(u32 unit, u32 choice, Cursor& cursor, const State& from, State& to, Notes& notes)
 //! ```
 //!
-//! changes `to`, which the caller must have made equal to `from`, to the successor by that choice, and returns whether there is
-//! one. If not, `to` is unchanged. All units with all choices below `choices(unit)` give all steps of a state, each once. Threads
-//! that try the same choice in different states run the same code, except where the process is in different locations. So the 32
-//! states of a warp should be expanded together.
+//! changes `to`, which the caller must have made equal to `from`, to the successor by that choice, and returns true. If there is
+//! no such successor, `to` stays unchanged, and the result is false. All units with all choices below `choices(unit)` give all
+//! steps of a state, each once. Threads that try the same choice in different states run the same code, except where the process
+//! is in different locations. So the 32 states of a warp should be expanded together.
 //!
 //! Units from `first_component` on are components of a network (network.rs). Their choices must be tried in order, by one cursor
-//! for a state and a unit; once `cursor.more()` is false, no further choice gives a step. All tables are data, whose address the
-//! cursor has: [`tables`].
+//! for a state and a unit. Once `cursor.more()` is false, no further choice gives a step. All tables are data ([`tables`]); the
+//! cursor has their address.
 //!
 //! The last unit of a model with a net has the firings of its transitions (net.rs).
 //!
@@ -55,7 +55,8 @@ pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {
     network::ensure_fits(model)
 }
 
-/// The words of a model's tables: of its network, or of a large net; then those of a reduction. Empty if it has none of these.
+/// Words of a model's tables: the tables of its network or of its large net, then the tables of a reduction. Empty if the model
+/// has none of these.
 pub fn tables(model: &Model, choosing: Option<Choosing>) -> Vec<u32> {
     let mut words = if model.net.is_some() { net::tables(model) } else { network::tables(model) };
     if let Some(choosing) = choosing {
@@ -69,8 +70,9 @@ const PRELUDE: &str = include_str!("state.cuh");
 /// Definitions for walks, which follow the generated text.
 pub const WALK: &str = include_str!("walk.cuh");
 
-/// Generates the next-state functions of a model, in namespace `explore`, and a function that finds the first of the conditions
-/// with the value 0. It is called for every state. With `choosing`, there is also what chooses the steps of a reduced search.
+/// Generates the next-state functions of a model, in namespace `explore`, and the function `violated`, which finds the first of
+/// the conditions with the value 0 and is called for every state. With `choosing`, also generates the code that chooses the steps
+/// of a reduced search.
 pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choosing>) -> String {
     let reduction = choosing.map(|choosing| Reduction::of(model, choosing, tables(model, None).len()));
     let names = Names::new(model);
@@ -115,7 +117,7 @@ pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choo
     source
 }
 
-/// Text for a CPU's walks, behind that of [`generate`]: the function `every_step`, if the model has one.
+/// Text for a CPU's walks, which follows the text of [`generate`]: the function `every_step`, if the model has one.
 pub fn walks(model: &Model) -> String {
     let context = Context { model, names: &Names::new(model), shared: &Shared::of_guards(model) };
     let of_processes = if model.network.is_some() || model.net.is_some() { None } else { steps::all_at_once(context) };

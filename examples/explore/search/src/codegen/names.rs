@@ -15,12 +15,12 @@ impl Names {
         Self { variables: variables.collect(), processes: processes.collect() }
     }
 
-    /// Follows `get_` and `set_`.
+    /// Name of a variable, which follows `get_` and `set_`.
     pub fn variable(&self, id: usize) -> &str {
         &self.variables[id]
     }
 
-    /// Follows `at_`, `move_` and `steps_of_`.
+    /// Name of a process, which follows `at_`, `move_` and `steps_of_`.
     pub fn process(&self, id: usize) -> &str {
         &self.processes[id]
     }

@@ -2,7 +2,7 @@
 
 namespace explore {
 
-// Whether all comparisons of a firing hold: first the equal ones, then those with a least value.
+// Whether all comparisons of a firing hold: first those for equality, then those with a least value.
 template <class State>
 EXPLORE_FN bool fires(const u32* firing, const State& from)
 {
@@ -52,7 +52,7 @@ struct Cursor {
         find(from);
     }
 
-    // Makes `to`, which must equal `from`, the successor by the next firing. Returns false if there is none.
+    // Makes `to`, which must equal `from`, the successor by the next firing. Returns false if there is no next firing.
     template <class State>
     EXPLORE_FN bool next(const State& from, State& to, Notes& notes)
     {
@@ -100,7 +100,7 @@ EXPLORE_FN void fire_transition(const u32* tables, u32 transition, const State& 
     fire(tables + tables[firings_at + tables[fireable_at + transition]], from, to, notes);
 }
 
-// Gives the successor by each enabled firing, with the number of its transition.
+// For each enabled firing, makes the successor in `give.row()`, and calls `give.done` with the number of the transition.
 template <class State, class Give>
 EXPLORE_FN void net_steps(const u32* tables, const State& from, Notes& notes, Give& give)
 {

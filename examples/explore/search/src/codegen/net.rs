@@ -6,7 +6,7 @@ use crate::ir::Model;
 use crate::ir::net::{Firing, FiringGroup, Firings, Test};
 use std::fmt::Write;
 
-/// Most firings for which statements are generated. A compiler takes some milliseconds for each.
+/// Maximum number of firings for which statements are generated. A compiler takes some milliseconds for each.
 const MOST_STATEMENTS: usize = 400;
 
 /// Text that reads the tables.
@@ -21,14 +21,14 @@ pub fn has_tables(model: &Model) -> bool {
     model.net.as_ref().is_some_and(|net| net.transitions.len() > MOST_STATEMENTS)
 }
 
-/// Number of steps that a unit of the net can try; `None` without a net.
+/// Number of steps that the unit of the net can try; `None` without a net.
 pub fn choices(model: &Model) -> Option<u64> {
     model.net.as_ref().map(|net| net.transitions.len() as u64)
 }
 
-/// The words of the tables. Groups come first, with 6 words each: the word, mask and value of its comparison; 1 if the part must
-/// be equal, 0 if it must be at least the value; its first firing, and the one behind its last. Then come, by firing, the place
-/// of its data; by transition, its firing, or all ones if it is never enabled; and the data.
+/// The words of the tables. Groups come first, with 6 words each: the word, mask and value of its comparison; 1 if the masked
+/// word must equal the value, 0 if it must be at least the value; its first firing, and the firing behind its last one. Then
+/// come, by firing, the place of its data; by transition, its firing, or all ones if it is never enabled; and the data.
 ///
 /// A firing's data begins with six words: the numbers of comparisons for equality, for a least value and for room, and of words
 /// that it changes; 1 if it is always a fault; and its transition. The comparisons follow, three words each, and the changes, two
@@ -63,7 +63,7 @@ pub fn transitions(model: &Model) -> Vec<u32> {
     firings.into_iter().flat_map(|firings| firings.all).map(|firing| firing.transition as u32).collect()
 }
 
-/// The text of a model that is no net. Code that expands states and takes walks names these functions, and never calls them.
+/// Text for a model without a net. Code that expands states and takes walks names these functions, and never calls them.
 const NO_NET: &str = "namespace explore {
 
 constexpr u32 net_unit = ~0u;

@@ -12,7 +12,7 @@ const COMPONENTS: &str = include_str!("components.cuh");
 const BY_RULES: &str = include_str!("rules.cuh");
 const ALONE: &str = include_str!("alone.cuh");
 
-/// Replacement for a model without a network.
+/// Code for a model without a network: the same names, but no steps.
 const NOTHING: &str = "namespace explore {
 
 struct Cursor {
@@ -27,10 +27,10 @@ struct Cursor {
 /// Words of a component in the tables.
 pub const COMPONENT_WORDS: usize = 8;
 
-/// Most steps from one state: compiled code for CPUs needs room for all steps of a state.
+/// Maximum number of steps from one state: compiled code for CPUs needs room for all steps of a state.
 const MOST_STEPS: u64 = 1 << 20;
 
-/// Most words of tables: places in them have 32 bits.
+/// Maximum number of words of tables: places in the tables have 32 bits.
 const MOST_WORDS: usize = u32::MAX as usize;
 
 /// Returns an error with the numbers if a network is too large for tables.
@@ -45,7 +45,7 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
 
 /// Starts of the parts of the tables.
 struct NetworkPlan {
-    /// By component: rows, labels and targets. Components with the same table share them.
+    /// By component, the places of its rows, labels and targets. Components with the same table share them.
     components: Vec<[usize; 3]>,
     rules: Option<RulesPlan>,
     words: usize,
@@ -56,7 +56,7 @@ struct RulesPlan {
     rules: usize,
     of_labels: usize,
     parts: usize,
-    /// By component: offsets by label and numbers of the rules that it leads.
+    /// By component, the places of two lists: the offsets, by label, and the numbers of the rules that the component leads.
     led: Vec<[usize; 2]>,
 }
 
@@ -93,10 +93,10 @@ impl NetworkPlan {
 /// The words of the tables; empty without a network.
 ///
 /// Components come first, with 8 words each: the word, the lowest bit and the mask of the component's state in a packed state;
-/// then the places of its rows, labels and targets, of the offsets of the rules that it leads and of the numbers of these rules.
-/// The rows, labels and targets follow. If rules are listed, the tables go on with two words for each rule: the place of its
-/// parts and their number; by label the places of its rules' numbers, and these numbers; the parts, two words each; and the rules
-/// that components lead.
+/// then the places of its rows, labels and targets; then the place of the offsets of the rules that it leads, and the place of
+/// these rules' numbers. The rows, labels and targets of the components follow. If rules are listed, the tables continue with:
+/// two words for each rule, the place of its parts and their number; by label, the places of its rules' numbers, and these
+/// numbers; the parts, two words each; and the rules that components lead.
 pub fn tables(model: &Model) -> Vec<u32> {
     let Some(network) = &model.network else { return Vec::new() };
     let plan = NetworkPlan::of(network);

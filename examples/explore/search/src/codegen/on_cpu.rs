@@ -21,8 +21,8 @@ const EXPAND: &str = include_str!("expand.cpp");
 /// Compilers to try, in this order, unless the environment variable `CXX` names one.
 const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
 
-/// Expressions nest up to 500 operators, with up to two brackets for each (`ir::expression::MAX_DEPTH`). Clang needs this option
-/// for that depth of brackets; no other compiler knows it.
+/// Expressions nest up to 500 operators, with up to two brackets for each (`ir::expression::MAX_DEPTH`). Clang accepts that depth
+/// of brackets only with this option; no other compiler knows the option.
 const BRACKETS_OF_CLANG: &str = "-fbracket-depth=1100";
 
 /// Number of transitions from which on code is optimised less, which halves the compile time.
@@ -72,8 +72,8 @@ struct Counts {
 }
 
 impl<'m> Compiled<'m> {
-    /// Generates and compiles the functions of a model. With `stubborn`, only the steps that it keeps are taken. Returns `None`
-    /// if `is_stopped` becomes true meanwhile; it is called many times a second.
+    /// Generates and compiles the functions of a model. With `stubborn`, they take only the steps that `stubborn` keeps. Returns
+    /// `None` if `is_stopped` returns true meanwhile; it is called many times a second.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<'m> Compiled<'m> {
         Self::with(interpreted, stubborn, optimisation(interpreted), cache(), is_stopped)
     }
 
-    /// Compiles the functions without a possibility to stop.
+    /// Compiles the functions. Nothing can stop it.
     #[cfg(test)]
     pub fn new(interpreted: &'m Interpreted<'m>) -> Result<Self> {
         Ok(Self::with(interpreted, None, "-O2", None, &|| false)?.expect("nobody stops it"))
@@ -113,7 +113,7 @@ impl<'m> Compiled<'m> {
     ) -> Result<Option<Self>> {
         let functions = Functions { interpreted, stubborn, of_walks: false };
         let Some(library) = functions.library(optimisation, cache, is_stopped)? else { return Ok(None) };
-        // SAFETY: the types are those in expand.cpp.
+        // SAFETY: the types match expand.cpp.
         let (expand, most_steps, memory) = unsafe {
             let memory = library.get::<unsafe extern "C" fn() -> u64>(b"explore_memory")?;
             (*library.get::<Expand>(b"explore_expand")?, most_steps(&library)?, memory() as usize)
@@ -122,13 +122,13 @@ impl<'m> Compiled<'m> {
         Ok(Some(Self { interpreted, expand, most_steps, memory, tables, _library: library }))
     }
 
-    /// Appends the successors of some of the states to the expansion: of as many as surely fit a moderate number of rows, and of
-    /// at least one. The parents of these successors count from `first` on.
+    /// Expands the first of `states`: as many as surely fit a moderate number of rows, but at least one. Appends their successors
+    /// to the expansion. The parents of these successors are numbered from `first` on.
     fn some(&self, states: &[u32], first: usize, memory: &mut [u32], expansion: &mut Expansion) -> Counts {
         let mut rows = self.most_steps.max(4 * states.len() / self.width());
         loop {
             let counts = self.some_in(rows, states, first, memory, expansion);
-            // Firings of a net need room only if they are enabled, so how much a state needs is known afterwards.
+            // Firings of a net need room only if they are enabled, so how much room a state needs is known only afterwards.
             if counts.states > 0 || counts.has_fault != 0 {
                 return counts;
             }
@@ -136,7 +136,7 @@ impl<'m> Compiled<'m> {
         }
     }
 
-    /// As `some`, with room for this number of rows, which may be too few for any state of a net.
+    /// As `some`, with room for `rows` rows. For a net, these may be too few even for the first state.
     fn some_in(&self, rows: usize, states: &[u32], first: usize, memory: &mut [u32], expansion: &mut Expansion) -> Counts {
         assert!(memory.len() >= self.memory);
         let (width, before) = (self.width(), expansion.parents.len());
@@ -146,7 +146,7 @@ impl<'m> Compiled<'m> {
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
         // SAFETY: `states` has `states.len() / width` states of `width` words; there is room for `rows` successors after the
-        // earlier ones; the tables are those of the model that was compiled; `memory` has as many words as the function needs.
+        // earlier ones; the tables belong to the compiled model; `memory` has as many words as the function needs.
         unsafe {
             let successors = expansion.successors.as_mut_ptr().add(before * width);
             let parents = expansion.parents.as_mut_ptr().add(before);
@@ -170,7 +170,7 @@ impl<'m> Compiled<'m> {
         counts
     }
 
-    /// The violation that the interpreter finds in a state.
+    /// Returns the violation that the interpreter finds in a state.
     fn look_at(&self, states: &[u32], number: usize) -> Option<Violation> {
         let mut expansion = Expansion::default();
         let state = &states[number * self.width()..][..self.width()];
@@ -220,7 +220,7 @@ pub struct CompiledWalks<'m> {
 }
 
 impl<'m> CompiledWalks<'m> {
-    /// Generates and compiles the functions of a model. Returns `None` if `is_stopped` becomes true meanwhile; it is called many
+    /// Generates and compiles the functions of a model. Returns `None` if `is_stopped` returns true meanwhile; it is called many
     /// times a second.
     ///
     /// # Errors
@@ -246,7 +246,7 @@ impl<'m> CompiledWalks<'m> {
         assert!(model.property.is_none(), "walks are without a property");
         let functions = Functions { interpreted, stubborn: None, of_walks: true };
         let Some(library) = functions.library(optimisation, cache, is_stopped)? else { return Ok(None) };
-        // SAFETY: the type is that in expand.cpp.
+        // SAFETY: the type matches expand.cpp.
         let walk = unsafe { *library.get::<Walk>(b"explore_walk")? };
         let transitions = model.net.as_ref().map_or(0, |net| net.transitions.len());
         let memory = ((most_steps(&library)? + 1) * model.layout.words).max(transitions);
@@ -263,7 +263,7 @@ impl Walker for CompiledWalks<'_> {
         assert!(state.len() == self.model.layout.words);
         let mut walked = Walked::default();
         // SAFETY: the state has the model's width; there is memory for the successors of a state and one more row, and for the
-        // transitions of a net; the tables are those of the model that was compiled; the types are those in expand.cpp.
+        // transitions of a net; the tables belong to the compiled model; the types match expand.cpp.
         unsafe {
             (self.walk)(self.tables.as_ptr(), state.as_mut_ptr(), random, most, rows.as_mut_ptr(), &mut walked);
         }
@@ -281,8 +281,8 @@ impl Walker for CompiledWalks<'_> {
 /// searches keep it (lamport.6: 2.3 s, 2.9 s without).
 const WITHOUT_THREADING: &str = "-fno-thread-jumps";
 
-/// Compiled functions that are kept on disk, in the folder of compiled kernels: up to 64 MiB. Those of models of BEEM and of nets
-/// take 15 to 70 KB each.
+/// Compiled functions that are kept on disk, in the folder of compiled kernels: up to 64 MiB. Functions of models of BEEM and of
+/// nets take 15 to 70 KB for each model.
 fn cache() -> Option<CodeCache> {
     CodeCache::of_environment(None, ".functions", 64 << 20)
 }
@@ -307,7 +307,8 @@ impl Functions<'_, '_> {
         Ok(generate(model, &conditions, self.stubborn.map(Choosing::by_threads)) + WALK + &of_walks)
     }
 
-    /// Loads the functions. If none are kept, compiles and keeps them. Returns `None` if the compiler was stopped.
+    /// Loads the functions that `cache` keeps. If it keeps none, compiles them and puts them into the cache. Returns `None` if
+    /// the compiler was stopped.
     fn library(
         &self,
         optimisation: &'static str,
@@ -319,7 +320,7 @@ impl Functions<'_, '_> {
         let compiler = Compiler::of_system(optimisation, self.stubborn.map(|_| WITHOUT_THREADING))?;
         let folder = tempfile::tempdir().context("no temporary folder for generated code")?;
         let key = compiler.key(&text);
-        // A copy is loaded: whatever happens to the file later, the functions stay as they are.
+        // A copy of the kept file is loaded: whatever happens to that file later, the functions stay as they are.
         if let Some(library) = cache.as_ref().and_then(|cache| cache.find(&key)) {
             let path = folder.path().join("kept.so");
             if let Ok(library) = std::fs::write(&path, library).map_err(Into::into).and_then(|()| load(&path, words)) {
@@ -339,15 +340,15 @@ impl Functions<'_, '_> {
 fn load(library: &Path, words: usize) -> Result<Library> {
     // SAFETY: the library was compiled from expand.cpp, just now or by this user before, and does nothing when it is loaded.
     let library = unsafe { Library::new(library) }.context("loading compiled next-state functions")?;
-    // SAFETY: the type is that in expand.cpp.
+    // SAFETY: the type matches expand.cpp.
     let width = unsafe { library.get::<unsafe extern "C" fn() -> u32>(b"explore_width")?() } as usize;
     ensure!(width == words, "states of {words} words were compiled as of {width}");
     Ok(library)
 }
 
-/// Most steps of a state, without those of a net.
+/// Maximum number of steps of a state, without the steps of a net.
 fn most_steps(library: &Library) -> Result<usize> {
-    // SAFETY: the type is that in expand.cpp.
+    // SAFETY: the type matches expand.cpp.
     Ok(unsafe { library.get::<unsafe extern "C" fn() -> u64>(b"explore_most_steps")?() } as usize)
 }
 
@@ -384,7 +385,7 @@ impl Compiler {
         bail!("no C++ compiler was found (tried: {}); set the variable CXX to another one", tried.display())
     }
 
-    /// Parts, with their lengths, of everything that this compiler's output for a text depends on.
+    /// Returns everything on which this compiler's output for a text depends, as parts with their lengths.
     fn key(&self, text: &str) -> Vec<u8> {
         let options = self.options.iter().map(|option| option.as_bytes());
         let machine = [std::env::consts::OS, std::env::consts::ARCH].map(str::as_bytes);
@@ -483,7 +484,7 @@ mod tests {
         assert!(keys.contains(&key("c++", b"14", &["-O2"], "a")));
     }
 
-    /// The shell starts another one, which opens a pipe and would write to it much later.
+    /// The shell starts another shell, which opens a pipe and would write to it much later.
     #[test]
     fn a_stopped_compiler_leaves_nothing_that_runs() {
         let folder = tempfile::tempdir().unwrap();
@@ -494,7 +495,7 @@ mod tests {
         let written = std::thread::spawn({
             let (pipe, has_begun) = (pipe.clone(), has_begun.clone());
             move || {
-                // Opened once the other shell opens it, and at its end once no process has it open.
+                // `open` returns once the other shell opens the pipe. Reading ends once no process has the pipe open.
                 let mut reader = File::open(&pipe).unwrap();
                 has_begun.store(true, Relaxed);
                 let mut text = String::new();

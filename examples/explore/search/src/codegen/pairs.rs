@@ -1,7 +1,7 @@
 //! Steps of two processes: a sender and a receiver on one channel.
 //!
-//! There may be many more pairs than transitions, so the text contains each transition only once: the pairs are data, and a
-//! transition's part in any pair is a case of a function for all transitions.
+//! There may be many more pairs than transitions, so the text contains each transition only once. The pairs are data. A function
+//! for all transitions has a case for each transition, which does its part in any pair.
 
 use super::expression::Scope;
 use super::names::Names;
@@ -60,7 +60,8 @@ pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {
     both.sort_unstable();
     let fields = model.channels.iter().map(|channel| channel.fields.len()).max().unwrap_or(0).max(1);
     let cases = |ids: &[TransitionId], statements: &dyn Fn(TransitionId) -> Vec<String>| {
-        // Transitions with equal statements share a case: for many, the value sent is a number.
+        // Transitions with equal statements share a case. Such transitions are frequent, because often the value sent is just a
+        // number.
         let mut alike: Vec<(Vec<String>, Vec<TransitionId>)> = Vec::new();
         let mut numbers = HashMap::new();
         for id in ids {

@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-/// Most cases in one function. They cost a compiler at most a second and a GPU nothing, whereas a call makes a GPU keep the state
-/// in memory.
+/// Maximum number of cases in one function. With 512 cases a compiler takes at most a second, and a GPU runs no slower. A call of
+/// another function makes a GPU keep the state in memory.
 pub const FEW: usize = 512;
 
-/// Numbers whose cases share a function, if there are more than [`FEW`] cases.
+/// Number of values whose cases share a function, if there are more than [`FEW`] cases.
 const PART: usize = 128;
 
 /// A function that is a switch over a number.
@@ -15,7 +15,7 @@ pub struct Switch<'t> {
     /// `u32`, `bool` or `void`.
     pub result: &'t str,
     pub name: &'t str,
-    /// Parameters with their types, as between the brackets.
+    /// Parameters with their types, without brackets.
     pub parameters: &'t str,
     /// The names of the parameters.
     pub arguments: &'t str,
@@ -23,13 +23,13 @@ pub struct Switch<'t> {
     pub number: &'t str,
     /// Statements before the switch.
     pub begin: &'t str,
-    /// Statements after it, in every part.
+    /// Statements after the switch, in every part.
     pub end: &'t str,
 }
 
 impl Switch<'_> {
-    /// The text of the function: one function for few cases, else one for each range of `PART` numbers. `cases` generates the
-    /// cases of numbers, which come in ascending order.
+    /// Returns the text of the function: one function for few cases, else one for each range of `PART` numbers. `cases` generates
+    /// the cases of the numbers that it gets, in ascending order.
     pub fn text(&self, numbers: &[usize], mut cases: impl FnMut(&[usize]) -> String) -> String {
         let Self { result, name, parameters, arguments, number, begin, end } = self;
         let head = |kind: &str, name: &str| format!("template <class State>\n{kind} {result} {name}({parameters})\n{{\n");

@@ -1,7 +1,7 @@
 //! The moves of a property automaton, for products (`ir::property`).
 //!
-//! A product step is a step of the processes joined with a move. The moves of a state are found once, and each successor by the
-//! processes is joined with each of them.
+//! A product step is a step of the processes joined with a move. The moves of a state are found once. Each successor that the
+//! processes make is joined with each of these moves.
 
 use super::expression::Scope;
 use super::names::Names;

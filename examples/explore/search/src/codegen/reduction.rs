@@ -1,7 +1,7 @@
 //! Reduced searches in generated code: which tests of a state fail, and the tables from which stubborn.cuh chooses actions.
 //!
-//! The tables follow those of the network or net. Numbers of tests begin with the expressions, for which code is generated. Then
-//! come those that are evaluated from tables, which are the tokens of a net's places or the labels of a network's components.
+//! The tables follow those of the network or net. The numbers of tests begin with the expressions, for which code is generated.
+//! The tests that are evaluated from tables follow: on the tokens of a net's places, or on the labels of a network's components.
 //!
 //! ```text
 //! tests_of_actions   by action, the place of its tests' numbers; then one for the end; then the numbers
@@ -27,10 +27,11 @@ use warpset_model::reduction::stubborn::{Goal, Stubborn};
 /// Text that chooses the actions.
 const STUBBORN: &str = include_str!("stubborn.cuh");
 
-/// Most lanes that choose for one state: a warp. Words of a set have 32 bits, so up to 1,024 actions are one word a lane.
+/// Maximum number of lanes that choose for one state: a warp. Words of a set have 32 bits, so up to 1,024 actions take one word
+/// per lane.
 const MOST_LANES: usize = 32;
 
-/// Most words of the rows for a GPU: 1 GiB.
+/// Maximum number of words of the rows for a GPU: 1 GiB.
 const MOST_ROW_WORDS: usize = 1 << 28;
 
 /// How the steps of a reduced search are chosen.
@@ -47,8 +48,8 @@ impl<'a> Choosing<'a> {
         Self { stubborn, lanes: 1 }
     }
 
-    /// Lanes of a warp choose together, as many as a set has words. Several groups of a warp choose for different states at the
-    /// same time.
+    /// Lanes of a warp choose together: a group has as many lanes as a set has words. Several groups of a warp choose for
+    /// different states at the same time.
     pub fn by_lanes(stubborn: &'a Stubborn<'a>) -> Self {
         let words = stubborn.dependencies.actions.all.len().div_ceil(32);
         Self { stubborn, lanes: words.next_power_of_two().min(MOST_LANES) }
@@ -72,8 +73,8 @@ impl<'a> Choosing<'a> {
     }
 }
 
-/// By test, the actions that have it, ascending; none if only one has it: a test is settled when an action that has it is looked
-/// at, so that the others need not be.
+/// For each test, the actions that have it, in ascending order; empty if only one action has it. When one of these actions is
+/// looked at, the test is settled, so the other actions need not be looked at.
 fn having(stubborn: &Stubborn) -> Vec<Vec<usize>> {
     let dependencies = &stubborn.dependencies;
     let mut having = vec![Vec::new(); dependencies.tests.len()];
@@ -102,7 +103,7 @@ fn put_row(actions: impl Iterator<Item = usize>, lanes: usize, to: &mut Vec<u32>
 /// Words of a test in tables.
 const TEST_WORDS: usize = 4;
 
-/// Kinds of words of a goal; a test is its number behind these.
+/// Kinds of words of a goal. A test is its number plus `GOAL_END + 1`.
 const GOAL_ALL: u32 = 0;
 const GOAL_ANY: u32 = 1;
 const GOAL_END: u32 = 2;
@@ -149,7 +150,7 @@ pub struct Reduction {
     pub words: Vec<u32>,
     /// Definitions before the code of the steps.
     pub text: String,
-    /// Definitions after it.
+    /// Definitions after the code of the steps.
     pub functions: String,
 }
 
@@ -365,7 +366,7 @@ fn put_goal(goal: &Goal, new_number: &[u32], to: &mut Vec<u32>) -> usize {
             to.push(GOAL_END + 1 + new_number[*test]);
             return 0;
         }
-        // Nothing is unmet, or nothing can be done about it.
+        // All of no parts is always met; any of no parts is never met.
         Goal::Constant(true) => (GOAL_ALL, Vec::new()),
         Goal::Constant(false) => (GOAL_ANY, Vec::new()),
         Goal::All(_) => (GOAL_ALL, goal.parts(true)),

@@ -22,11 +22,11 @@ use warpset_model::slco;
 use warpset_random_models as random;
 use warpset_testing::sizes::{full, sized};
 
-/// States of a model in which the choices are compared.
+/// Number of states of a model in which the choices are compared.
 const STATES: usize = 1000;
 
-/// Number of random models in DVE, a fiftieth of `WARPSET_REDUCED_MODELS`, and of pairs of random networks and nets: five in a
-/// full run, two otherwise. Each is compiled up to three times.
+/// Number of random models in DVE, and of pairs of a random network and a random net: a fiftieth of `WARPSET_REDUCED_MODELS`, if
+/// that is set, else five in a full run and two otherwise. Each model is compiled up to three times.
 fn models() -> usize {
     let asked = std::env::var("WARPSET_REDUCED_MODELS").ok().and_then(|count| count.parse().ok());
     asked.map_or(sized(5, 2, 2), |count: usize| count / 50)
@@ -60,7 +60,7 @@ fn compare(whole: &Interpreted, one: &impl Successors, other: &impl Successors) 
             }
         }
     }
-    // All states at once give the same.
+    // Expanding all states at once gives the same choices.
     let words = states.concat();
     let [a, b] = [one as &dyn Successors, other].map(|source| expanded(source, &words));
     if (a.parents, a.successors) != (b.parents, b.successors) { Err("all states at once".into()) } else { Ok(numbers) }
@@ -100,7 +100,7 @@ fn values<S: Strategy>(strategy: &S, seed: u8, count: usize) -> Vec<S::Value> {
     (0..count).map(|_| strategy.new_tree(&mut runner).expect("a value").current()).collect()
 }
 
-/// Adds up the numbers of models. Some of the models must be reduced.
+/// Adds up the numbers of successors of all models. Some successors must be left out, unless no model was compared.
 fn assert_some_is_left_out(numbers: Vec<Option<[usize; 2]>>) {
     let all: Vec<[usize; 2]> = numbers.into_iter().flatten().collect();
     let [kept, of] = [0, 1].map(|at| all.iter().map(|numbers| numbers[at]).sum::<usize>());
@@ -111,7 +111,7 @@ fn assert_some_is_left_out(numbers: Vec<Option<[usize; 2]>>) {
 #[test]
 fn compiled_choices_of_own_models_are_the_interpreters() {
     let mut models = own_models();
-    // A plain run has one of each language, and one with messages.
+    // A plain run tests one model of each language, and one model with messages.
     let some = ["philosophers.dve", "mailbox.dve", "vending.slco", "crossing.exp", "buffer.aut"];
     models.retain(|path| full() || some.iter().any(|name| path.ends_with(name)));
     let numbers = models.par_iter().map(|path| compare_text(&read_file(path), &[])).collect();
@@ -126,7 +126,7 @@ fn compiled_choices_of_random_models_in_dve_are_the_interpreters() {
     let numbers = texts.par_iter().map(|(number, text)| {
         let path = folder.path().join(format!("{number}.dve"));
         std::fs::write(&path, text).unwrap();
-        // A few of the random texts are no models.
+        // A few of the random texts are not models.
         warpset_model::dve::Dve::read(Source { name: "random".into(), text: text.clone() }).ok()?;
         compare_text(&read_file(&path), &goals[number % 2..])
     });
@@ -141,7 +141,7 @@ fn compiled_choices_of_random_models_in_slco_are_the_interpreters() {
     let numbers = texts.par_iter().map(|(number, text)| {
         let path = folder.path().join(format!("{number}.slco"));
         std::fs::write(&path, text).unwrap();
-        // A few of the random texts are no models.
+        // A few of the random texts are not models.
         slco::Slco::read(Source { name: "random".into(), text: text.clone() }).ok()?;
         compare_text(&read_file(&path), &goals[number % 2..])
     });
@@ -159,7 +159,7 @@ fn nets() -> impl Strategy<Value = String> {
         }
         for (number, (mut takes, puts)) in transitions.into_iter().enumerate() {
             text += &format!("<transition id=\"t{number}\"/>\n");
-            // Transitions that take nothing would put tokens without end.
+            // A transition that takes nothing would put tokens without end.
             takes.push((number % places.len(), 1));
             for (arcs, takes) in [(takes, true), (puts, false)] {
                 let mut of_places = std::collections::BTreeMap::new();
@@ -206,7 +206,8 @@ fn compiled_choices_of_random_nets_are_the_interpreters() {
     assert_some_is_left_out(numbers.collect());
 }
 
-/// More firings than have statements of their own: independent cycles. The last ones compete for a token.
+/// Tests a net with more firings than those for which statements are generated: independent cycles. The last cycles compete for a
+/// token.
 #[test]
 fn compiled_choices_of_a_large_net_are_the_interpreters() {
     let (folder, mut text) = (tempfile::tempdir().unwrap(), String::new());
@@ -249,7 +250,7 @@ fn compiled_choices_of_random_networks_are_the_interpreters() {
         let folder = tempfile::tempdir().unwrap();
         let mut names = Vec::new();
         for (component, transitions) in components.iter().enumerate() {
-            // Gate D of each component is its own.
+            // Gate D of a component belongs to that component alone.
             let line = |(from, label, to): &(u32, u32, u32)| match label {
                 3 => format!("({from}, \"D !{component}\", {to})\n"),
                 _ => format!("({from}, {}, {to})\n", ["A", "B", "C"][*label as usize]),
@@ -274,7 +275,7 @@ fn compiled_choices_of_random_networks_are_the_interpreters() {
     assert_some_is_left_out(numbers.collect());
 }
 
-/// Rules with several steps, and the labels of a component with a single state.
+/// Tests rules with several steps, and the labels of a component with a single state.
 #[test]
 fn compiled_choices_of_a_network_are_the_interpreters() {
     let (_folder, text, checks) = network();
@@ -282,7 +283,7 @@ fn compiled_choices_of_a_network_are_the_interpreters() {
     println!("{numbers:?}");
 }
 
-/// Without the conflicts, or without the enablers, compiled code chooses otherwise: the comparison finds that.
+/// Without the conflicts, or without the enablers, compiled code chooses other steps, and the comparison must find that.
 #[test]
 fn a_missing_bit_is_found_in_compiled_choices() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/peterson.dve");

@@ -15,7 +15,7 @@ struct Cursor {
 
     EXPLORE_FN explicit Cursor(const u32* tables_) : tables(tables_) {}
 
-    // False if no step is left. If it is true, there may be a step or not.
+    // False if no step is left. If the result is true, a step may be left or not.
     EXPLORE_FN bool more() const { return next_label != end || next_rule != last_rule || combination != combinations; }
 
     template <class State>
@@ -29,7 +29,7 @@ struct Cursor {
         next_rule = last_rule = combination = combinations = 0;
     }
 
-    // Makes `to`, which must equal `from`, the target of the next step. Returns false if there is none.
+    // Makes `to`, which must equal `from`, the target of the next step. Returns false if there is no next step.
     template <class State>
     EXPLORE_FN bool next(const State& from, State& to)
     {
@@ -69,7 +69,7 @@ struct Cursor {
         return true;
     }
 
-    // The transitions of the component of a part of the rule; those of the leader are known.
+    // Returns the transitions of the component in this part of the rule. Those of the leader are known already.
     template <class State>
     EXPLORE_FN Ways ways_of(const u32* part, const State& from) const
     {
@@ -88,7 +88,7 @@ struct Cursor {
     }
 };
 
-// Whether any rule with this label has a step.
+// Whether any rule with this label can take a step.
 template <class State>
 EXPLORE_FN i32 is_enabled_label(const u32* tables, u32 label, const State& from)
 {

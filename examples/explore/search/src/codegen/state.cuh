@@ -17,7 +17,7 @@ struct Notes {
     u32 overflows = 0;    // stores that changed the value
 };
 
-// The set of moves of a property's automaton that a state has, out of `most`.
+// Set of the moves that a property's automaton has in a state, out of `most` moves.
 template <u32 most>
 struct Moves {
     u32 bits[most / 32 + 1] = {};

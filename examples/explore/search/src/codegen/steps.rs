@@ -12,16 +12,17 @@ use anyhow::{Result, ensure};
 use std::fmt::Write;
 use warpset_model::reduction::actions::Actions;
 
-/// Number of pairs from which on a process has a table of them instead of cases.
+/// Number of pairs from which on a process has its pairs in a table instead of cases.
 const MANY_PAIRS: usize = 32;
 
-/// Most elements of such a table: it has one for each choice in each location, pair or not.
+/// Maximum number of elements of a table of pairs, which has an element for each choice in each location, even if the choice is
+/// not a pair.
 const MOST_DATA: usize = 1 << 20;
 
-/// Most choices of a process in all its locations together: their numbers are signed and have 32 bits.
+/// Maximum number of choices of a process in all its locations together: the numbers of choices are signed and have 32 bits.
 const MOST_NUMBERS: usize = i32::MAX as usize;
 
-/// Most pairs of senders and receivers for which text is generated.
+/// Maximum number of pairs of senders and receivers for which text is generated.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A sender and a receiver that may meet.
@@ -65,7 +66,7 @@ pub fn ensure_fits(model: &Model) -> Result<()> {
     Ok(())
 }
 
-/// Generates `steps_of_...`, and returns it with the most choices of a location. Adds the pairs to `pairs`.
+/// Generates `steps_of_...`. Returns its text, and the maximum number of choices of a location. Adds the pairs to `pairs`.
 pub fn of_process(context: Context<'_>, process: ProcessId, pairs: &mut Vec<Pair>) -> (String, usize) {
     let Context { model, names, .. } = context;
     let locations = model.processes[process].locations.len();
@@ -119,7 +120,8 @@ pub fn actions_of(model: &Model, process: ProcessId, location: usize, actions: &
     choices(model, process, location).iter().map(action).collect()
 }
 
-/// Most choices for which [`all_at_once`] generates text. They share a function, so compiling takes longer for each.
+/// Maximum number of choices for which [`all_at_once`] generates text. The choices share a function, so the more of them there
+/// are, the longer compiling takes for each.
 const MOST_AT_ONCE: usize = 1000;
 
 /// The function `every_step`, which gives all steps of the processes in a state, in the order of units and choices. Each process

@@ -29,7 +29,7 @@ struct GoalWork {
 
 EXPLORE_FN bool has(const u32* set, u32 action) { return set[action / 32] >> action % 32 & 1; }
 
-// A choice in one state.
+// Chooses the actions to take in one state.
 template <class Lanes, class State>
 struct Choice {
     using Words = typename Lanes::Words;
@@ -80,7 +80,7 @@ struct Choice {
             }
             if (!close(fewest)) continue;
             if (has_goal && keeps_deadlocks && taken == 0) {
-                // The goal needs nothing here, but a deadlock may lie beyond.
+                // The goal needs no action here, but there may be a deadlock further on.
                 if (first != nothing) add_one(first);
                 if (!close(fewest)) continue;
             }
@@ -91,8 +91,8 @@ struct Choice {
         return fewest != all;
     }
 
-    // Adds all that waiting actions need. Returns false if the set gets `fewest` enabled actions or more, or an earlier seed:
-    // with that action it would hardly be smaller than that seed's set.
+    // Adds everything that the waiting actions need. Returns false if the set gets `fewest` or more enabled actions, or the
+    // action of an earlier seed: the set would then hardly be smaller than the set of that seed.
     EXPLORE_FN bool close(u32 fewest)
     {
         EXPLORE_NO_UNROLL
@@ -103,7 +103,7 @@ struct Choice {
             u32 row = action;
             if (!is_enabled) {
                 const u32 test = cheapest(action);
-                // No test of it fails: that is known only after a fault. Everything may be needed then.
+                // No test of the disabled action fails, which happens only after a fault. Everything may be needed then.
                 if (test == nothing) return false;
                 row = actions + test;
                 if (cost_of_enabled != 0) settle(row + tests);
@@ -131,7 +131,7 @@ struct Choice {
         return nothing;
     }
 
-    // The test of a disabled action that fails and whose enablers cost least. Each lane evaluates another test.
+    // Returns the failing test of a disabled action whose enablers cost least. Each lane evaluates a different test.
     EXPLORE_FN u32 cheapest(u32 action) const
     {
         u32 chosen = nothing, least = nothing;
@@ -154,7 +154,7 @@ struct Choice {
         return chosen;
     }
 
-    // Cost of adding a row; any number from `limit` on if it is at least that.
+    // Returns the cost of adding a row or, if that is at least `limit`, any number of at least `limit`.
     EXPLORE_FN u32 cost_of(u32 row, u32 limit) const
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
@@ -181,8 +181,8 @@ struct Choice {
             add(tables[at], tables[at + 1 + Lanes::lane()]);
     }
 
-    // Settles the actions of a row, which have the test whose enablers are about to be added. The set then contains what any of
-    // them needs: a test of it costs nothing. So it need not be looked at.
+    // Settles the actions of a row: those with the test whose enablers are about to be added. The set then contains everything
+    // that any of these actions needs, because that test costs nothing more. So these actions need not be looked at.
     EXPLORE_FN void settle(u32 row)
     {
         const u32 end = tables[rows_of_actions_at + row + 1];
@@ -209,7 +209,7 @@ struct Choice {
         add(word / count, word % count == Lanes::lane() ? 1u << action % 32 : 0);
     }
 
-    // Adds actions of a block: each lane those of its word. Those that are new wait.
+    // Adds actions of a block: each lane adds those of its word. Actions that were not in the set wait.
     EXPLORE_FN void add(u32 block, u32 bits)
     {
         const u32 fresh = bits & ~set.get(block);
@@ -240,8 +240,8 @@ struct Choice {
         return nothing;
     }
 
-    // Finds sets of actions such that every path to the goal has an action of each: the smallest sets, in ascending order. Writes
-    // their places among the seeds, and returns their number: 0 if the goal may be met.
+    // Finds sets of actions such that every path to the goal has an action of each set: the smallest sets, in ascending order.
+    // Writes their places among the seeds, and returns the number of sets; 0 if the goal may be met in this state.
     EXPLORE_FN u32 find_seeds(u32* slots) const
     {
         u32 sizes[most_seeds + 1], count = 0;
@@ -264,8 +264,8 @@ struct Choice {
         return count;
     }
 
-    // Reads a part of the goal at `at`, and moves `at` behind it. Sets `result` to actions such that every path to a state
-    // that meets the part has one, and returns their number, or `nothing` if it may be met here.
+    // Reads a part of the goal at `at`, and moves `at` behind it. Sets `result` to actions such that every path to a state that
+    // meets the part has one of them, and returns their number. Returns `nothing` if the part may be met in this state.
     EXPLORE_FN u32 unmet(u32& at, u32* result) const
     {
         u32 depth = 0, size = nothing;    // open parts; the size of `result`
@@ -325,7 +325,7 @@ struct Choice {
         Lanes::meet();
     }
 
-    // Memory of the group: its lanes take the words of a set in turn, and meet before other lanes read them.
+    // Clears memory of the group. Its lanes take the words of a set in turn, and meet before other lanes read them.
     EXPLORE_FN void clear(u32* memory) const
     {
         EXPLORE_NO_UNROLL

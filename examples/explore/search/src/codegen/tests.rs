@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use warpset_model::dve::Dve;
 use warpset_model::slco::Slco;
 
-/// Most states of a model that are compared.
+/// Maximum number of states of a model that are compared.
 const STATES: usize = 3000;
 
 fn read(name: &str, text: String) -> Dve {
@@ -24,7 +24,7 @@ fn read(name: &str, text: String) -> Dve {
         .unwrap_or_else(|error| panic!("{}", error.diagnostic.render(&error.source, Severity::Error, false)))
 }
 
-/// Expands one state. Returns its successors and everything else found in it.
+/// Expands one state. Returns its successors, and the counts and violations found in it.
 fn found<X: Successors>(source: &X, state: &[u32]) -> (Vec<Vec<u32>>, Expansion) {
     let mut expansion = Expansion::default();
     source.expand(state, &mut Scratch::default(), &mut expansion);
@@ -50,7 +50,7 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
     if faults > 0 {
         return all;
     }
-    // Expanding all states at once gives the same.
+    // Expanding all states at once gives the same results.
     let words = states.concat();
     let mut together = [Expansion::default(), Expansion::default()];
     one.expand(&words, &mut Scratch::default(), &mut together[0]);
@@ -61,7 +61,8 @@ fn compare<X: Successors, Y: Successors>(name: &str, one: &X, other: &Y, states:
     all
 }
 
-/// Compares breadth-first from the initial state, then from a few of the last states found, to reach deep states, too.
+/// Compares states breadth-first from the initial state. If a level is wide, only some of its states are expanded, to reach deep
+/// states, too.
 fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'m>) {
     let model = interpreted.interpreter.model();
     let mut frontier = vec![model.initial_state()];
@@ -74,7 +75,8 @@ fn compare_reachable<'m>(interpreted: &'m Interpreted<'m>, compiled: &Compiled<'
     }
 }
 
-/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
+/// Compiles the functions. Without a compiler, prints the reason and returns `None`; with `WARPSET_REQUIRE_CXX` in the
+/// environment, panics.
 fn compile<'m>(interpreted: &'m Interpreted<'m>) -> Option<Compiled<'m>> {
     or_skip(interpreted, Compiled::new(interpreted))
 }
@@ -239,8 +241,8 @@ fn generated_code_of_every_model_does_what_the_interpreter_does() {
     beem_models().par_iter().for_each(|path| compare_model(path, |interpreted| Compiled::unoptimised(interpreted)));
 }
 
-/// Committed states; typed, buffered and untyped channels; messages of several values; receiving into an element; guards that
-/// cause a fault only if they are evaluated; conditions that fail.
+/// Tests committed states; typed, buffered and untyped channels; messages of several values; receiving into an element; guards
+/// that cause a fault only if they are evaluated; conditions that fail.
 #[test]
 fn compiled_code_knows_all_constructs() {
     let text = "
@@ -278,7 +280,8 @@ fn compiled_code_knows_all_constructs() {
     }
 }
 
-/// Constructs that only SLCO has: powers, 32-bit stores, truth values, priorities, lossy channels, guards on received values.
+/// Tests constructs that only SLCO has: powers, 32-bit stores, truth values, priorities, lossy channels, guards on received
+/// values.
 #[test]
 fn compiled_code_knows_what_slco_has() {
     let text = "
@@ -448,7 +451,7 @@ fn nvrtc_takes_the_kernels() {
         let reduced = stubborn.as_ref().map(|stubborn| gpu::Sources { stubborn: Some(stubborn), ..timed }.search());
         let sources = [timed.search(), timed.walk(false), gpu::Sources::new(&model, &checks).rank()].into_iter().chain(reduced);
         for (at, source) in sources.enumerate() {
-            // Trees begin with three words.
+            // Vectors in trees have at least three words.
             let table = match (number + at) % 3 {
                 1 if width < 3 => 0,
                 table => table,

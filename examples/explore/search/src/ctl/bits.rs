@@ -53,11 +53,6 @@ impl Bits {
     pub fn view(&self, is_negated: bool) -> View<'_> {
         View { words: &self.0, flip: if is_negated { u64::MAX } else { 0 } }
     }
-
-    /// The numbers in the set, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(at, word)| numbers(at, *word))
-    }
 }
 
 /// The numbers of the bits of a word.

@@ -1,4 +1,10 @@
 //! States and steps in memory, forwards and backwards.
+//!
+//! The targets of most steps have lower numbers than their sources ([`StateGraph::in_post_order`]), so a sweep in ascending order
+//! decides most states of an operator, each by its first successor that decides it. A state that a sweep leaves undecided can
+//! only be decided by one that the same sweep decided later. So sweeps go on as long as each decides more states than it leaves,
+//! which halves them. Then steps are followed backwards from the states of the last sweep. Both take time in proportion to the
+//! steps.
 
 use super::bits::{Bits, View, numbers};
 use super::evaluate::Space;
@@ -6,6 +12,7 @@ use super::{Evaluated, Faults};
 use crate::exploration::Limits;
 use crate::interpreter::Interpreter;
 use crate::liveness::graph::{StateGraph, is_lack_of_memory};
+use crate::liveness::residue::large_piece;
 use crate::successors::Successors;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -19,9 +26,9 @@ const PIECE: usize = 1 << 8;
 
 /// All states and steps.
 pub struct InMemory {
-    /// The values are bits: bit 0 is set if a condition has a fault, the next ones tell which conditions hold.
-    graph: StateGraph<u64>,
-    words_of_state: usize,
+    graph: StateGraph<()>,
+    /// The states in which each condition holds.
+    conditions: Vec<Bits>,
     /// Where the steps to each state begin in `sources`; one more at the end. Both are empty if no operator needs them.
     begins: Vec<usize>,
     sources: Vec<u32>,
@@ -43,34 +50,23 @@ impl InMemory {
         is_backward: bool,
         limits: Limits,
     ) -> Result<Option<Result<Self, Faults>>> {
-        let count = conditions.count();
-        let words_of_state = (1 + count).div_ceil(64);
-        let value = |state: &[u32], to: &mut Vec<u64>| {
-            let first = to.len();
-            to.resize(first + words_of_state, 0);
-            for number in 0..count {
-                let (bit, holds) = match conditions.holds(number, state) {
-                    Some(holds) => (1 + number, holds),
-                    None => (0, true),
-                };
-                to[first + bit / 64] |= u64::from(holds) << (bit % 64);
-            }
-        };
         let initial = interpreter.model().initial_state();
-        let graph = match StateGraph::load(table, source, &initial, limits, words_of_state, value) {
-            Ok(graph) => graph,
+        let graph = match StateGraph::load(table, source, &initial, limits, 0, |_, _| {}) {
+            Ok(graph) => graph.in_post_order(),
             Err(error) if is_lack_of_memory(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         ensure!(graph.is_closed(), "a successor is not stored: please report this as a bug");
-        let faulty = graph.members.iter().enumerate().filter(|(state, _)| graph.values[state * words_of_state] & 1 != 0);
-        let faulty: Vec<Reference> = faulty.map(|(_, member)| *member).collect();
+        let count = graph.members.len();
+        if table.bytes() + graph.bytes() + (2 * conditions.count() * count.div_ceil(8)) as u64 > limits.bytes {
+            return Ok(None);
+        }
+        let (conditions, faulty) = sets(table, &graph.members, conditions, limits)?;
         if !faulty.is_empty() {
             return Ok(Some(Err(Faults(faulty))));
         }
-        let states = Bits::all(graph.members.len());
         let (begins, sources) = (Vec::new(), Vec::new());
-        let mut space = Self { graph: graph.in_depth_first_order(), words_of_state, begins, sources, states, limits };
+        let mut space = Self { graph, conditions, begins, sources, states: Bits::all(count), limits };
         if is_backward {
             let bytes = space.bytes() + 4 * space.graph.targets.len() as u64 + 16 * space.graph.members.len() as u64;
             if table.bytes() + bytes > limits.bytes {
@@ -108,9 +104,9 @@ impl InMemory {
     }
 
     fn look(&self, at: usize) -> Result<()> {
-        match (self.limits.stop)().filter(|_| at % BETWEEN_LOOKS == 0) {
-            Some(stop) => Err(stop.error("while formulas were evaluated").into()),
-            None => Ok(()),
+        match at % BETWEEN_LOOKS {
+            0 => (self.limits.stop)().map_or(Ok(()), |stop| Err(stop.error("while formulas were evaluated").into())),
+            _ => Ok(()),
         }
     }
 
@@ -128,6 +124,37 @@ impl InMemory {
     }
 }
 
+/// The states in which each condition holds, and those in which one has a fault.
+fn sets<S: Storage>(
+    table: &VectorTable<S>,
+    members: &[Reference],
+    conditions: &Evaluated,
+    limits: Limits,
+) -> Result<(Vec<Bits>, Vec<Reference>)> {
+    // Words of each condition, and states with a fault.
+    type Part = (Vec<Vec<u64>>, Vec<Reference>);
+    let piece = |members: &[Reference]| -> Result<Part> {
+        if let Some(stop) = (limits.stop)() {
+            return Err(stop.error("while conditions were evaluated").into());
+        }
+        let (states, mut faulty) = (table.get_many(members)?, Vec::new());
+        let all = 0..conditions.count();
+        let words =
+            all.map(|number| conditions.holds_in_each(number, &states, table.width(), |at| faulty.push(members[at]))).collect();
+        Ok((words, faulty))
+    };
+    let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table).next_multiple_of(64)).map(piece).collect();
+    let mut sets = vec![Bits(Vec::with_capacity(members.len().div_ceil(64))); conditions.count()];
+    let mut all_faulty = Vec::new();
+    for (words, faulty) in parts? {
+        sets.iter_mut().zip(words).for_each(|(set, words)| set.0.extend(words));
+        all_faulty.extend(faulty);
+    }
+    let states = Bits::all(members.len());
+    sets.iter_mut().for_each(|set| *set = set.view(false).within(&states));
+    Ok((sets, all_faulty))
+}
+
 impl Space for InMemory {
     fn states(&self) -> &Bits {
         &self.states
@@ -138,7 +165,8 @@ impl Space for InMemory {
     }
 
     fn bytes(&self) -> u64 {
-        self.graph.bytes() + (8 * (self.begins.len() + self.states.0.len()) + 4 * self.sources.len()) as u64
+        let sets = self.states.0.len() * (1 + self.conditions.len());
+        self.graph.bytes() + (8 * (self.begins.len() + sets) + 4 * self.sources.len()) as u64
     }
 
     fn bytes_of_operator(&self) -> u64 {
@@ -147,8 +175,7 @@ impl Space for InMemory {
     }
 
     fn condition(&self, number: usize) -> Result<Bits> {
-        let (word, bit) = ((1 + number) / 64, (1 + number) % 64);
-        Ok(self.those(|state| self.graph.values[state * self.words_of_state + word] >> bit & 1 != 0))
+        Ok(self.conditions[number].clone())
     }
 
     fn next(&self, of: View) -> Result<Bits> {
@@ -158,8 +185,27 @@ impl Space for InMemory {
 
     fn until(&self, first: View, second: View) -> Result<Bits> {
         let mut set = second.within(&self.states);
-        let mut waiting: Vec<u32> = set.iter().map(|state| state as u32).collect();
-        let mut at = 0;
+        let reaches = |state: usize, set: &Bits| self.graph.successors(state).iter().any(|next| set.contains(*next as usize));
+        let mut added = Vec::new();
+        loop {
+            self.look(0)?;
+            added.clear();
+            let mut undecided = 0;
+            for (at, states) in self.states.0.iter().enumerate() {
+                for state in numbers(at, first.word(at) & !set.0[at] & states) {
+                    if reaches(state, &set) {
+                        set.insert(state);
+                        added.push(state as u32);
+                    } else {
+                        undecided += 1;
+                    }
+                }
+            }
+            if added.len() <= undecided {
+                break;
+            }
+        }
+        let (mut waiting, mut at) = (added, 0);
         while let Some(state) = waiting.pop() {
             at += 1;
             self.look(at)?;
@@ -174,25 +220,43 @@ impl Space for InMemory {
 
     fn always(&self, of: View) -> Result<Bits> {
         let mut set = of.within(&self.states);
-        // Steps from each state of the set that stay in it. States without any step stay; others go with their last step.
-        let mut inside = vec![0_u32; self.graph.members.len()];
-        inside.par_iter_mut().enumerate().filter(|(state, _)| set.contains(*state)).for_each(|(state, inside)| {
-            *inside = self.graph.successors(state).iter().filter(|next| set.contains(**next as usize)).count() as u32;
-        });
-        let is_left = |state: usize| inside[state] == 0 && !self.graph.successors(state).is_empty();
-        let mut waiting: Vec<u32> = set.iter().filter(|state| is_left(*state)).map(|state| state as u32).collect();
-        waiting.iter().for_each(|state| set.remove(*state as usize));
-        let mut at = 0;
+        // Number of successors of each state, from the first on, that are known to be out of the set, for ever.
+        let mut passed = vec![0_u32; self.graph.members.len()];
+        let mut is_left = |state: usize, set: &Bits| {
+            let (successors, passed) = (self.graph.successors(state), &mut passed[state]);
+            while successors.get(*passed as usize).is_some_and(|next| !set.contains(*next as usize)) {
+                *passed += 1;
+            }
+            // A path may end in a state without any step.
+            *passed as usize == successors.len() && !successors.is_empty()
+        };
+        let mut removed = Vec::new();
+        loop {
+            self.look(0)?;
+            removed.clear();
+            let mut undecided = 0;
+            for at in 0..set.0.len() {
+                for state in numbers(at, set.0[at]) {
+                    if is_left(state, &set) {
+                        set.remove(state);
+                        removed.push(state as u32);
+                    } else {
+                        undecided += 1;
+                    }
+                }
+            }
+            if removed.len() <= undecided {
+                break;
+            }
+        }
+        let (mut waiting, mut at) = (removed, 0);
         while let Some(state) = waiting.pop() {
             at += 1;
             self.look(at)?;
             for before in self.predecessors(state).iter().map(|before| *before as usize) {
-                if set.contains(before) {
-                    inside[before] -= 1;
-                    if inside[before] == 0 {
-                        set.remove(before);
-                        waiting.push(before as u32);
-                    }
+                if set.contains(before) && is_left(before, &set) {
+                    set.remove(before);
+                    waiting.push(before as u32);
                 }
             }
         }

@@ -115,6 +115,27 @@ impl Evaluated<'_> {
             Self::OfNet(interpreter, checks) => Some(checks[number].holds(interpreter.firings()?, state)),
         }
     }
+
+    /// Whether a condition holds in each of some states: a bit a state, in words whose other bits are undefined. Calls `fault` with
+    /// the numbers of those in which it has a fault.
+    fn holds_in_each(&self, number: usize, states: &[u32], width: usize, mut fault: impl FnMut(usize)) -> Vec<u64> {
+        match self {
+            Self::OfNet(interpreter, checks) if interpreter.firings().is_some() => {
+                let firings = interpreter.firings().expect("looked at above");
+                checks[number].holds_in_each(firings, states, width)
+            }
+            _ => {
+                let mut bits = vec![0; (states.len() / width).div_ceil(64)];
+                for (at, state) in states.chunks_exact(width).enumerate() {
+                    match self.holds(number, state) {
+                        Some(holds) => bits[at / 64] |= u64::from(holds) << (at % 64),
+                        None => fault(at),
+                    }
+                }
+                bits
+            }
+        }
+    }
 }
 
 impl Branching {
@@ -152,7 +173,9 @@ impl Branching {
             answer.verdict = verdict;
         }
         if exploration.end == End::Complete {
-            outcome.why = self.search(table, source, interpreter, limits, &mut outcome).err();
+            // The path to a finding is shown, so no other one is needed.
+            let with_paths = self.with_witnesses && exploration.found.is_none();
+            outcome.why = self.search(table, source, interpreter, with_paths, limits, &mut outcome).err();
         }
         outcome.search = start.elapsed();
         outcome
@@ -164,6 +187,7 @@ impl Branching {
         table: &VectorTable<S>,
         source: &X,
         interpreter: &Interpreter,
+        with_paths: bool,
         limits: Limits,
         outcome: &mut Outcome,
     ) -> Result<()> {
@@ -172,14 +196,14 @@ impl Branching {
         let faults = match InMemory::load(table, source, interpreter, &conditions, self.has_backward_steps(), limits)? {
             Some(Ok(space)) => {
                 outcome.load = start.elapsed();
-                return self.decide(&space, table, interpreter, limits, outcome);
+                return self.decide(&space, table, interpreter, with_paths, limits, outcome);
             }
             Some(Err(faults)) => faults,
             None => {
                 outcome.in_sweeps = true;
                 let space = Sweeps::of(table, source, interpreter, &conditions, limits)?;
                 outcome.load = start.elapsed();
-                let result = self.decide(&space, table, interpreter, limits, outcome);
+                let result = self.decide(&space, table, interpreter, with_paths, limits, outcome);
                 match space.faults() {
                     Some(faults) => faults,
                     None => return result,
@@ -201,6 +225,7 @@ impl Branching {
         space: &impl Space,
         table: &VectorTable<S>,
         interpreter: &Interpreter,
+        with_paths: bool,
         limits: Limits,
         outcome: &mut Outcome,
     ) -> Result<()> {
@@ -208,7 +233,7 @@ impl Branching {
         let limit = limits.bytes.saturating_sub(table.bytes() + space.bytes());
         let none = vec![false; self.parts.all().len()];
         let mut kept = none.clone();
-        if self.with_witnesses {
+        if with_paths {
             roots.iter().for_each(|root| witness::keep(&self.parts, *root, &mut kept));
         }
         // Sets for paths must leave room for those of the verdicts.
@@ -220,9 +245,9 @@ impl Branching {
         for ((answer, root), (holds, satisfying)) in outcome.answers.iter_mut().zip(roots).zip(&values.of_roots) {
             answer.verdict = if *holds { Verdict::Holds } else { Verdict::Violated };
             answer.satisfying = Some(*satisfying);
-            if self.with_witnesses && !has_room {
+            if with_paths && !has_room {
                 answer.witness = Some(Err(anyhow!("no memory for the sets of states that it goes through")));
-            } else if self.with_witnesses {
+            } else if with_paths {
                 let shown = if *holds { root } else { !root };
                 answer.witness = witness::find(space, &self.parts, &values, shown)
                     .map(|run| run.and_then(|run| run.replayed(table, space, interpreter)));

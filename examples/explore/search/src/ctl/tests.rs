@@ -538,3 +538,34 @@ fn texts_that_are_no_formulas_are_refused() {
         assert!(message.contains(part), "{formula}: {message}");
     }
 }
+
+/// Conditions on a net, evaluated in many states at a time.
+#[test]
+fn conditions_in_many_states_are_those_in_each() {
+    use warpset_model::net::marking::{Amount, Condition};
+    let mut runner = TestRunner::deterministic();
+    let (mut compared, mut truths) = (0, [0; 2]);
+    while compared < 20 {
+        let Some(Text::Net(nets)) = read_text(Format::Pnml, "m.pnml", &value(&mut runner, random::net::net())) else { continue };
+        let (interpreter, net) = (Interpreter::new(&nets.model), nets.model.net.as_ref().unwrap());
+        let Some(graph) = Graph::of(&interpreter).filter(|graph| graph.states.len() > 64) else { continue };
+        let tokens = |place: usize| Amount::Tokens(vec![place % nets.pnml.places.len(), (place + 1) % nets.pnml.places.len()]);
+        let fireable = |at: usize| Condition::Fireable(vec![at % nets.pnml.transitions.len()]);
+        let [few, ordered] =
+            [[tokens(0), Amount::Constant(2)], [tokens(1), tokens(2)]].map(|amounts| Condition::AtMost(Box::new(amounts)));
+        let both = Condition::And(vec![few.clone(), fireable(0), Condition::Deadlock.negated()]);
+        let one = Condition::Or(vec![both.clone(), ordered.clone().negated(), Condition::Deadlock]);
+        let (states, firings) = (graph.states.concat(), interpreter.firings().unwrap());
+        for condition in [few, ordered, fireable(1), both, one, Condition::Constant(true), Condition::Or(vec![])] {
+            let check = condition.check(net, &nets.model.layout);
+            let bits = check.holds_in_each(firings, &states, nets.model.layout.words);
+            for (number, state) in graph.states.iter().enumerate() {
+                let holds = check.holds(firings, state);
+                assert_eq!(bits[number / 64] >> (number % 64) & 1 != 0, holds, "{condition:?}");
+                truths[usize::from(holds)] += 1;
+            }
+        }
+        compared += 1;
+    }
+    assert!(truths[0] > 1000 && truths[1] > 1000, "{truths:?}");
+}

@@ -7,7 +7,7 @@ use super::bits::View;
 use super::evaluate::{Space, Values};
 use crate::interpreter::{Interpreter, Step};
 use anyhow::{Context, Result, ensure};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use warpset::{Storage, VectorTable};
 use warpset_model::ctl::{Literal, Part, Parts};
 use warpset_model::interpreter::Scratch;
@@ -100,6 +100,36 @@ fn successors(space: &impl Space, state: usize) -> Result<&[u32]> {
     space.successors(state).context("no memory for all states and steps at once")
 }
 
+/// The predecessors of states on shortest paths: one more than the number of each, 0 for states that were not found.
+struct Before(Vec<u32>);
+
+impl Before {
+    fn new(space: &impl Space, from: usize) -> Self {
+        // Zeros, which take memory when they are written to.
+        let mut before = Self(vec![0; 64 * space.states().0.len()]);
+        before.note(from, from);
+        before
+    }
+
+    /// Notes the predecessor of a state, unless it was found before.
+    fn note(&mut self, state: usize, predecessor: usize) -> bool {
+        let is_new = self.0[state] == 0;
+        if is_new {
+            self.0[state] = predecessor as u32 + 1;
+        }
+        is_new
+    }
+
+    fn path(&self, from: usize, to: usize) -> Vec<usize> {
+        let mut path = vec![to];
+        while path[path.len() - 1] != from {
+            path.push(self.0[path[path.len() - 1]] as usize - 1);
+        }
+        path.reverse();
+        path
+    }
+}
+
 /// A shortest path to a wanted state, through states of a set before it; and all states that were found, in their order.
 fn shortest(
     space: &impl Space,
@@ -107,25 +137,19 @@ fn shortest(
     through: View,
     is_wanted: impl Fn(usize) -> Result<bool>,
 ) -> Result<(Option<Vec<usize>>, Vec<usize>)> {
-    let mut before = HashMap::from([(from, from)]);
+    let mut before = Before::new(space, from);
     let mut waiting = VecDeque::from([from]);
     let mut found = Vec::new();
     while let Some(state) = waiting.pop_front() {
         found.push(state);
         if is_wanted(state)? {
-            let mut path = vec![state];
-            while path[path.len() - 1] != from {
-                path.push(before[&path[path.len() - 1]]);
-            }
-            path.reverse();
-            return Ok((Some(path), found));
+            return Ok((Some(before.path(from, state)), found));
         }
         if through.contains(state) {
             for next in successors(space, state)?.iter().map(|next| *next as usize) {
-                before.entry(next).or_insert_with(|| {
+                if before.note(next, state) {
                     waiting.push_back(next);
-                    state
-                });
+                }
             }
         }
     }
@@ -139,10 +163,12 @@ fn stay(space: &impl Space, set: View, run: &mut Run) -> Result<()> {
     let (_, all) = shortest(space, last, set, |_| Ok(false))?;
     // The states of the set that are reached in it, in the order of their distance, and the steps between them.
     let inside: Vec<usize> = all.into_iter().filter(|state| set.contains(*state)).collect();
-    let number: HashMap<usize, u32> = inside.iter().enumerate().map(|(at, state)| (*state, at as u32)).collect();
+    // One more than the number of each; 0 for others.
+    let mut number = vec![0_u32; 64 * space.states().0.len()];
+    inside.iter().enumerate().for_each(|(at, state)| number[*state] = at as u32 + 1);
     let (mut starts, mut targets) = (vec![0], Vec::new());
     for state in &inside {
-        targets.extend(successors(space, *state)?.iter().filter_map(|next| number.get(&(*next as usize))));
+        targets.extend(successors(space, *state)?.iter().filter_map(|next| number[*next as usize].checked_sub(1)));
         starts.push(targets.len());
     }
     let next = |at: usize| &targets[starts[at]..starts[at + 1]];
@@ -163,25 +189,19 @@ fn stay(space: &impl Space, set: View, run: &mut Run) -> Result<()> {
         return Ok(());
     }
     let begins = run.states.len() - 1;
-    let of_component = |state: usize| number.get(&state).is_some_and(|at| component[*at as usize] == component[entry]);
+    let of_component = |state: usize| number[state].checked_sub(1).is_some_and(|at| component[at as usize] == component[entry]);
     // From a successor back to the entry.
     let back = |first: u32| -> Result<Option<Vec<usize>>> {
-        let mut before = HashMap::from([(first as usize, first as usize)]);
+        let mut before = Before::new(space, first as usize);
         let mut waiting = VecDeque::from([first as usize]);
         while let Some(state) = waiting.pop_front() {
             if state == inside[entry] {
-                let mut path = vec![state];
-                while path[path.len() - 1] != first as usize {
-                    path.push(before[&path[path.len() - 1]]);
-                }
-                path.reverse();
-                return Ok(Some(path));
+                return Ok(Some(before.path(first as usize, state)));
             }
             for to in successors(space, state)?.iter().map(|to| *to as usize).filter(|to| of_component(*to)) {
-                before.entry(to).or_insert_with(|| {
+                if before.note(to, state) {
                     waiting.push_back(to);
-                    state
-                });
+                }
             }
         }
         Ok(None)

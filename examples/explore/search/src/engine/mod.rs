@@ -20,13 +20,15 @@ use round::{Findings, Needs, PIECE, Worker, found_by};
 use waiting::Waiting;
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
-/// Most states of a round. Progress is shown and limits are checked once per round.
+/// Maximum number of states of a round. Progress is shown and limits are checked once per round.
 const ROUND: usize = 1 << 18;
 
-/// Fewest states of a round. A round of fewer than [`PIECE`] has work for one thread only; memory is too short for more.
+/// Minimum number of states of a round when memory is too short for more. A round of fewer than [`PIECE`] states has work for one
+/// thread only.
 const FEWEST: usize = 64;
 
-/// Vectors for each slot of a table that can be filled: 95 %, and 2 % for rounding.
+/// If a memory limit allows at most this many vectors for each slot of a table, it allows no larger table: tables are filled to
+/// 95 %, and 2 % are for rounding.
 const NEARLY_ALL: f64 = 0.97;
 
 /// Callback that gets the vectors offered to a table. Any thread may call it.
@@ -84,11 +86,11 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             parents.add(waiting.level.references.iter().map(|initial| (*initial, initial.slot())));
             parents.begin_level();
         }
-        // Whether no offered state was lost.
+        // False if an offered state was lost because there was no memory to list it.
         let mut is_whole = true;
         let mut level_sizes = LevelSizes::default();
         let end = 'levels: loop {
-            // A resumed search may have found all that it has of the next level.
+            // A resumed search may already have found all that it will find of the next level.
             let left = (waiting.left() + waiting.found()) as u64;
             if let Some(levels) = levels.as_mut().filter(|_| left > 0) {
                 levels.push(waiting.level.references.clone());
@@ -239,8 +241,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         checkpoints.write(self.table, &Snapshot { counts, found, level: &level, next: &next, offered });
     }
 
-    /// Puts states for which only the parents are known, if these are kept. Adds the new ones to `new`. Returns the states that
-    /// found the table full.
+    /// Puts `states` and, if parents are kept, notes their `parents`; nothing else is known about them. Adds the new states to
+    /// `new`. Returns the states that found the table full.
     fn put(&self, states: &[u32], parents: &[u64], new: &mut Level, wants_references: bool) -> Result<Level> {
         self.put_with(states, None, |at| parents.get(at).copied(), wants_references, &mut Buffers::new(), new)
     }
@@ -288,16 +290,16 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         }
     }
 
-    /// States to expand in the next round: as many as have successors that fit the table below `GROW_AT_FILL`, by the average
-    /// number of successors so far, and that take at most half of the memory left when threads list them. At least [`PIECE`] by
-    /// the table, and [`FEWEST`] by the memory.
+    /// Number of states to expand in the next round. By the average number of successors so far, their successors fit the table
+    /// below `GROW_AT_FILL`, and take at most half of the memory left when threads list them. At least [`PIECE`] states if the
+    /// table is the limit, and at least [`FEWEST`] if memory is.
     fn round(&self, counts: &Counts, lists: Lists) -> usize {
         let room = (self.table.slots() as f64 * GROW_AT_FILL) as u64;
         let room = room.saturating_sub(counts.states);
         let expanded = counts.states.saturating_sub(counts.waiting).max(1);
         let successors = counts.transitions.div_ceil(expanded).max(1);
         let taken = self.table.bytes() + lists.waiting + lists.kept;
-        // Threads list new states, and then one list of all gets them.
+        // Threads list new states, and then all are copied to one list.
         let of_state = 2 * (4 * self.source.width() + size_of::<Reference>()) as u64;
         let listed = self.limits.bytes.saturating_sub(taken) / 2 / of_state;
         let [in_table, in_lists] = [room, listed].map(|states| (states / successors) as usize);
@@ -313,7 +315,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         let is_short = if waiting.are_marked() {
             taken > self.limits.bytes
         } else {
-            // Marks are made while the lists are still there.
+            // The lists are still in memory while marks are made.
             taken + marks > self.limits.bytes && marks < listed && waiting.mark(self.table)?
         };
         if is_short {
@@ -322,15 +324,15 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         Ok(())
     }
 
-    /// Grows the table if it is slow and may grow. Returns false if the search cannot go on: the memory limit is exceeded, or
-    /// states could not be found again.
+    /// Grows the table if it is filled above `GROW_AT_FILL` and no states are marked. Returns false if the search cannot go on:
+    /// the memory limit is exceeded, or states could not be found again.
     fn grow_for(&self, waiting: &mut Waiting, lists: Lists, wants_references: bool) -> Result<bool> {
         if !self.limits.hold(self.table.bytes() + lists.waiting + lists.kept) {
             return Ok(false);
         }
-        // States are marked because memory is short: then the table grows only when it is full.
+        // If states are marked, memory is short. Then the table grows only when it is full.
         if !waiting.are_marked() && self.table.len()? as f64 > self.table.slots() as f64 * GROW_AT_FILL {
-            // A refusal is no end: the table may be filled until it rejects states.
+            // If growth is refused, the search goes on: the table may be filled until it rejects states.
             return Ok(self.grow(waiting, lists, wants_references)? != Growth::Stuck);
         }
         Ok(true)
@@ -370,7 +372,7 @@ fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
     parents.as_ref().map_or(0, |parents| parents.bytes())
 }
 
-/// Whether the parents have given their memory to the search.
+/// Drops the parents to free memory for the search, unless they are wanted. Returns whether they were dropped.
 fn drop_parents(parents: &mut Option<&mut Parents>) -> bool {
     parents.as_mut().is_some_and(|parents| parents.drop_parents())
 }

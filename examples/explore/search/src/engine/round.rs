@@ -18,13 +18,14 @@ pub const PIECE: usize = 512;
 /// Smallest piece. Towards the end of a round pieces get smaller, so that all threads end at about the same time.
 const SMALLEST_PIECE: usize = 32;
 
-/// Most successors per batch if the table is on the CPU: a larger batch would use other threads, which are busy expanding.
+/// Maximum number of successors per batch if the table is on the CPU: a larger batch would use other threads, which are busy
+/// expanding.
 const BATCH: usize = 4096;
 
 /// States of a piece if the table is on a GPU: a batch must be worth a transfer and a launch.
 const PIECE_FOR_GPU: usize = 1 << 15;
 
-/// Memory and findings of a thread in a round. Aligned to cache lines of its own because it is written all the time.
+/// Memory and findings of a thread in a round. Aligned so that it has cache lines of its own, because it is written all the time.
 #[repr(align(128))]
 #[derive(Default)]
 pub struct Worker {

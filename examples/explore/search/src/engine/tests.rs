@@ -158,7 +158,7 @@ fn as_keys(dve: &Dve) -> Dve {
     padded
 }
 
-/// Counts to 5 in each of `processes` processes: 6^n states.
+/// Model with `processes` processes that each count to 5: 6^n states.
 pub fn counters(processes: usize) -> Dve {
     let process =
         |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ guard x < 5; effect x = x + 1; }}; }}\n");
@@ -216,7 +216,7 @@ fn nodes_grow_without_slots() {
         let is_compact = table.spec().key_and_slot_bits().is_some();
         assert!(table.slots() == slots || (is_compact && table.slots() < 2 * slots), "{slots} slots, then {}", table.slots());
         assert!(nodes < 50 && table.node_slots() > 4 * nodes, "{nodes} nodes, then {}", table.node_slots());
-        // Memory is too short for more nodes, although it would do for slots.
+        // Memory is too short for more nodes, although it suffices for more slots.
         table = VectorTable::<S>::builder(dve.model.layout.words).capacity(100_000).build(table.device()).unwrap();
         assert!(!grow_within(&table, MemoryLimit::Reserved(table.bytes() + 1)).unwrap());
     }
@@ -270,8 +270,8 @@ fn parents_lead_back_by_a_shortest_path() {
     }
 }
 
-/// If memory suffices for the search but not for parents, the search continues without them, unless they were asked for. One
-/// thread and a chosen seed: so a limit has the same result in each run.
+/// If memory suffices for the search but not for parents, the search continues without them, unless they were asked for. The test
+/// uses one thread and a chosen seed, so that a limit has the same result in each run.
 #[test]
 fn parents_give_way_to_the_search() {
     let dve = counters(5);
@@ -308,10 +308,10 @@ fn states_that_cannot_be_listed_are_marked() {
         };
         let (all, table, is_indexed) = search(NO_LIMITS);
         assert_eq!((all.end, all.counts.states), (End::Complete, 8u64.pow(6)));
-        // Far more than marks and the lists of threads take.
+        // This limit is far above what marks and the lists of threads take.
         let (short, ..) = search(Limits { bytes: table + all.list_bytes / 2, ..NO_LIMITS });
         assert_eq!((short.end, short.counts), (all.end, all.counts), "{} bytes of lists", all.list_bytes);
-        // Rows of an indexed table come as states do, so at first there is more memory for lists.
+        // An indexed table takes memory for rows as states arrive, so at first there is more memory for lists.
         let is_short = short.list_bytes <= all.list_bytes / 2;
         assert!(is_short || is_indexed, "{} of {} bytes", short.list_bytes, all.list_bytes);
     }
@@ -370,7 +370,7 @@ fn limits_end_it_with_what_there_is() {
     }
 }
 
-/// Adds the question whether a condition can be reached to other checks.
+/// Adds to `others` the check whether a condition can be reached.
 pub fn with_goal(dve: &Dve, condition: &str, mut others: Checks) -> Checks {
     let condition = dve.condition(&Source { name: String::new(), text: condition.into() }).unwrap().0;
     others.add(Role::Goal, String::new(), condition);

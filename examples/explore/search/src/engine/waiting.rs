@@ -1,8 +1,8 @@
 //! States that wait to be expanded: the rest of the level, and the states found for the next one.
 //!
-//! As long as memory suffices they are listed, with their words: threads then read them one after another. A list takes as much
-//! as the table for these states, and the share of states that wait depends on the model: in a search that has found a tenth of
-//! all states it is often a third. So lists would end a search whose table is half empty.
+//! As long as memory suffices, these states are listed, with their words: threads then read them one after another. A list takes
+//! as much memory for these states as the table does. The share of states that wait depends on the model: in a search that has
+//! found a tenth of all states it is often a third. So lists would end a search whose table is half empty.
 //!
 //! When lists are too long for the memory, states are marked instead: one bit for each slot of the table says whether its state
 //! waits in the level, and another one whether it waits in the next level. Marks take a quarter of a byte for each slot, whatever
@@ -17,27 +17,27 @@ use anyhow::Result;
 use std::ops::Range;
 use warpset::{Reference, Storage, VectorTable};
 
-/// Most states of a round that are read by their marks: the list of a round takes memory, too.
+/// Maximum number of states of a round that are read by their marks, because the list of a round takes memory, too.
 const MARKED_ROUND: usize = 1 << 14;
 
-/// States that are listed or marked at a time when all are.
+/// Number of states that are listed or marked at a time, when all waiting states are listed or marked.
 const PIECE: usize = 1 << 16;
 
 /// States that wait.
 #[derive(Default)]
 pub struct Waiting {
-    /// Listed states of the level. If states are marked, only those of the present round.
+    /// Listed states of the level. If states are marked, only the states of the present round.
     pub level: Level,
     /// Listed states of the next level. Empty if states are marked.
     pub next: Level,
-    /// States of `level` that are expanded: the first ones.
+    /// Number of states at the beginning of `level` that are expanded already.
     done: usize,
     marks: Option<[Marks; 2]>,
     width: usize,
 }
 
 impl Waiting {
-    /// States of `width` words that are listed.
+    /// Creates a list of waiting states of `width` words.
     pub fn new(level: Level, next: Level, width: usize) -> Self {
         Self { level, next, width, ..Self::default() }
     }
@@ -147,7 +147,7 @@ impl Waiting {
         Ok(true)
     }
 
-    /// Words of the states that are not expanded, and of those found for the next level.
+    /// Words of the level's unexpanded states, and words of the states found for the next level.
     pub fn words<'a, S: Storage>(&'a self, table: &'a VectorTable<S>) -> [Words<'a, S>; 2] {
         let [level, next] = match &self.marks {
             None => [None, None],
@@ -275,7 +275,7 @@ mod tests {
         let bytes = waiting.bytes();
         assert!(waiting.mark(&table).unwrap() && waiting.are_marked() && waiting.bytes() < bytes / 4);
         assert_eq!((waiting.words(&table).map(|words| sorted(&words)), waiting.left()), (listed.clone(), 43_000));
-        // Listed and marked again, with one more state that is found, and found again.
+        // The states are listed and marked again. Then one more state is found, twice.
         assert!(waiting.list(&table).unwrap() && !waiting.are_marked());
         assert_eq!(waiting.words(&table).map(|words| sorted(&words)), listed);
         assert!(waiting.mark(&table).unwrap());

@@ -81,8 +81,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let reference = start.references[0].context("a state that was put has a place")?;
         let mut parents = Parents::new(table)?;
         if let Some(Parents { low, .. }) = &mut parents {
-            // The initial state is its own parent, because 0 would mark a hole. A copy from the host, because one element is not
-            // worth a kernel.
+            // The initial state is its own parent, because 0 would mark a hole. The host copies this element, because one element
+            // is not worth a kernel.
             ensure!(reference.slot() == 0, "the table is empty but does not begin with row 0: please report this as a bug");
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
@@ -129,7 +129,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     }
 
     /// Lists the references of the states in a range of rows. Returns the list and its length; `None` if there is no memory for
-    /// it.
+    /// the list.
     pub(super) fn states_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<(CudaSlice<u64>, usize)>> {
         let Some(mut references) = allocate::<u64>(&self.stream, (rows.end - rows.start).max(1))? else { return Ok(None) };
         let mut count = self.stream.alloc_zeros::<u64>(1)?;
@@ -138,7 +138,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut launch = self.stream.launch_builder(&list);
         launch.arg(&states).arg(&start).arg(&end).arg(&mut references).arg(&mut count);
         // SAFETY:
-        // - the arguments are those of `list_states` in its order, each of the layout that it has in explore.cu;
+        // - the arguments match the parameters of `list_states` in order and layout (explore.cu);
         // - the rows have been assigned, so they have parents, which stay where they are;
         // - `references` has room for all rows of the range.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
@@ -156,8 +156,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(if count == 0 { Vec::new() } else { self.stream.clone_dtoh(&references.slice(..count))? })
     }
 
-    /// The words of the states in a range of rows; `None` if there is no memory for them. Uses no kernel that puts states,
-    /// because that would need more memory.
+    /// Reads the words of the states in a range of rows; `None` if there is no memory for the words. Uses no kernel that puts
+    /// states, because that would need more memory.
     pub(super) fn words_of_rows(&self, parents: &Parents, rows: Range<u64>) -> Result<Option<Vec<u32>>> {
         let Some((references, count)) = self.states_of_rows(parents, rows)? else { return Ok(None) };
         let rows = self.downloaded(&references, count)?;

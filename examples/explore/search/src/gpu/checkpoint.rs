@@ -13,7 +13,7 @@ use warpset::Storage;
 use warpset::gpu::DeviceBatch;
 use warpset::gpu::cudarc_0_19::cudarc::driver::CudaSlice;
 
-/// Most and fewest states that are copied at a time; free memory decides between them.
+/// Maximum and minimum number of states that are copied at a time; free memory decides between them.
 const PIECES: [u64; 2] = [1 << 22, 1 << 5];
 
 /// States that are looked up at a time.
@@ -44,7 +44,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         };
         let lists = match &progress.parents {
             Some(parents) => self.lists_by_rows(parents, &search)?,
-            // Places in the order, or in the words kept without one.
+            // Places in the order or, without an order, in the words that are kept.
             None => [search.first..search.last, search.last..offers.new_references.max(search.last)],
         };
         let [Some(level), Some(next)] =
@@ -57,8 +57,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(())
     }
 
-    /// The words of states at given places in the order; `None` if there is no memory for them. `first`: place of the level's
-    /// first state.
+    /// Reads the words of states at given places in the order; `None` if there is no memory for the words. `first`: place of the
+    /// level's first state.
     fn words(&self, progress: &SearchMemory, states: &Range<u64>, first: u64) -> Result<Option<Vec<u32>>> {
         if let Some(unlisted) = &progress.unlisted {
             let read = |words: &CudaSlice<u32>, range| Ok(self.stream.clone_dtoh(&words.slice(range))?);
@@ -76,7 +76,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         })
     }
 
-    /// The words of states, through the table's own buffers for results; `None` if there is no memory for them.
+    /// Reads the words of states through the table's own buffers for results; `None` if there is no memory for the words.
     fn words_by_table(&self, slots: &[u64]) -> Result<Option<Vec<u32>>> {
         let references: Option<Vec<_>> = slots.iter().map(|slot| self.table.reference(*slot)).collect();
         if_it_fits(
@@ -86,7 +86,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
 
     /// Finds the states of a resumed search in the loaded table.
     ///
-    /// Without memory for a list of them, the search ends at once, and can be saved unchanged.
+    /// Without memory for a list of these states, the search ends at once, and can be saved unchanged.
     pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<SearchMemory> {
         let width = self.table.width();
         let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);

@@ -1,14 +1,14 @@
-// Reduced searches on a GPU: which steps of a state are taken. Follows the text of codegen/reduction.rs in a program, and
-// precedes explore.cu.
+// Reduced searches on a GPU: which steps of a state are taken. This text follows the text of codegen/reduction.rs in a program,
+// and precedes explore.cu.
 //
 // A block tries all steps of its states twice. First each thread marks the actions of its own state's steps, and the expressions
-// that are false. Then the lanes of a group choose, for one state of the group after another (stubborn.cuh). At last the threads
-// try the steps again, and pass on those of chosen actions. So the threads of a warp try the same choice at the same time, as in
-// a whole search, and closing a set is work for all lanes of a group.
+// that are false. Then the lanes of a group choose together, for one state of the group after another (stubborn.cuh). Finally the
+// threads try the steps again, and pass on those of chosen actions. So the threads of a warp try the same choice at the same
+// time, as in a whole search, and all lanes of a group share the work of closing a set.
 //
 // A group has as many lanes as a set has words, at most a warp. So up to 1,024 actions each lane has one word of a set, in a
 // register; with more actions it has several. The groups of a warp run apart from each other: their collectives name only the
-// lanes of the group, which come to them together because all values that decide a branch are equal in these lanes.
+// lanes of the group. These lanes come to a collective together, because all values that decide a branch are equal in them.
 
 #include "warpset/block_cache.cuh"
 
@@ -19,8 +19,8 @@ struct Group {
     static constexpr u32 count = lanes;
     static constexpr u32 blocks = (action_words + count - 1) / count;
 
-    // This lane's words of a set. Loops over the blocks are not unrolled, so a word is selected from all registers. Many words
-    // are indexed, which puts them into local memory.
+    // This lane's words of a set. Loops over the blocks are not unrolled, so a word is selected from all registers. If there are
+    // many words, they are accessed by index, which puts them into local memory.
     struct Words {
         u32 words[blocks];
 
@@ -90,8 +90,8 @@ struct Group {
     EXPLORE_FN static u32 ones(u32 bits) { return warpset::platform::population_count(bits); }
 };
 
-// Words that are kept for a state: the actions with a step, later the chosen ones; and the expressions that are false. Odd, so
-// that threads that mark the same word of their states use different banks of shared memory.
+// Number of words that are kept for a state: the actions with a step, later the chosen actions; and the expressions that are
+// false. The number is odd, so that threads that mark the same word of their states use different banks of shared memory.
 constexpr u32 words_of_state = (action_words + failing_words) | 1;
 
 // Chooses for the states of a warp's threads. `marks` has the words of the block's states, one after another; `goal` is memory of
@@ -133,7 +133,7 @@ EXPLORE_PART void choose_for_warp(const u32* tables, const State& state, u32* ma
 // The choice for a thread's state.
 struct Selection {
     static constexpr u32 goal_words = GoalWork::words;
-    // Words of memory for each thread of a block, and whether they are in shared memory: then up to 40 KiB of 256 threads.
+    // Words of memory for each thread of a block, and whether they are in shared memory. If so, 256 threads take up to 40 KiB.
     static constexpr u32 words = words_of_state + (goal_words + lanes - 1) / lanes;
     static constexpr bool in_shared = words <= 40;
 
@@ -153,13 +153,14 @@ struct Selection {
     template <class State>
     EXPLORE_FN bool may_take(u32 unit, u32 choice, const Cursor& cursor, const State& from) const
     {
-        // Cursors know the action only after the step.
+        // The cursor of a component knows the action only after the step.
         if (!is_made || unit >= first_component) return true;
         const u32 action = action_of(tables, unit, choice, cursor, from);
         return action != nothing && has(own, action);
     }
 
-    // Marks the action of a step, or returns whether it is chosen. `steps`: there is a step.
+    // Marks the action of a step before the choice is made; afterwards returns whether the action is chosen. `steps`: there is a
+    // step.
     template <class State>
     EXPLORE_FN bool takes(bool steps, u32 unit, u32 choice, const Cursor& cursor, const State& from)
     {
@@ -170,7 +171,8 @@ struct Selection {
         return false;
     }
 
-    // Makes the choice after all steps were tried; returns false if it was made before. All threads of the block must call it.
+    // Makes the choice after all steps were tried. Returns false if the choice was made before. All threads of the block must
+    // call it.
     template <class State>
     EXPLORE_FN bool make(const State& state, bool wants)
     {

@@ -1,5 +1,5 @@
 //! The search for accepting cycles by kernels (residue.cu): the passes of `liveness::residue`, over all states in the table on
-//! the GPU. Beside the table it takes two bytes a slot and eight bytes a state.
+//! the GPU. Besides the table, the search takes two bytes a slot and eight bytes a state.
 
 use super::kernel::{Kernel, allocate};
 use super::{GpuEngine, POLL_INTERVAL, SearchMemory};
@@ -35,7 +35,8 @@ pub(super) struct Sweep {
     pub(super) generation: u32,
 }
 
-/// `explore::Trail` in residue.cu: addresses, null unless a task needs them, and the most steps that fit `steps`.
+/// `explore::Trail` in residue.cu: addresses, which are null unless a task needs them, and the number of steps for which `steps`
+/// has room.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trail {
@@ -64,12 +65,12 @@ unsafe impl DeviceRepr for Sweep {}
 // SAFETY: all zeros are valid integers.
 unsafe impl ValidAsZeroBits for Sweep {}
 
-/// As `launch`, without shared memory: a kernel needs an attribute set before it may have much of it.
+/// Returns `launch` without shared memory. A kernel may use much shared memory only after an attribute was set.
 fn without_shared(launch: LaunchConfig) -> LaunchConfig {
     LaunchConfig { shared_mem_bytes: 0, ..launch }
 }
 
-/// Location of the states: listed by the search that has found them, or else in unknown slots of the table.
+/// Where the states are: in a list that the search made or, without a list, in unknown slots of the table.
 pub(super) struct States<'a> {
     pub(super) order: Option<&'a CudaSlice<u64>>,
     /// Number of listed states; without a list, the number of slots of the table.
@@ -91,12 +92,12 @@ pub(super) struct Memory {
     /// Component and acceptance of the automaton's locations, as `about` in residue.cu reads them.
     locations: CudaSlice<u32>,
     sweep: CudaSlice<Sweep>,
-    /// By slot, the numbers of members; allocated if there was memory in advance.
+    /// Numbers of members, by slot; `None` unless there was memory for them in advance.
     pub(super) numbers: Option<CudaSlice<u32>>,
 }
 
 impl Memory {
-    /// Bytes without the numbers.
+    /// Bytes of this memory, without `numbers`.
     pub(super) fn bytes(&self) -> u64 {
         (self.flags.num_bytes() + self.queue.num_bytes()) as u64
     }
@@ -106,8 +107,8 @@ impl Memory {
     }
 }
 
-/// The kernels compiled together with those of the search. A driver loads each kernel when it is first requested, which takes as
-/// long as a small search.
+/// Returns the kernels that were compiled together with the search's kernel, and loads all of them. (Otherwise the driver loads
+/// each kernel when it is first used, and loading takes as long as a small search.)
 pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<Kernel>> {
     let kernels = Kernel::of(search.module.clone(), "sweep_levels", stream, search.spec)?;
     for name in ["begin_residue", "seed_reset", "seed_elimination", "tally_residue", "list_residue", "find_first", "read_members"]
@@ -117,8 +118,9 @@ pub(super) fn kernels(search: &Kernel, stream: &Arc<CudaStream>) -> Result<Arc<K
     Ok(Arc::new(kernels))
 }
 
-/// Allocates memory by slot before any time is measured: allocating gigabytes takes milliseconds. `None` if it would take more
-/// than a small part of the free memory, or if it exceeded `most_bytes` together with the table and the list of states.
+/// Allocates the flags and numbers, which have an element for each slot, before any time is measured: allocating gigabytes takes
+/// milliseconds. `None` if they would take more than a small part of the free memory, or would exceed `most_bytes` together with
+/// the table and the list of states.
 pub(super) fn memory_in_advance<S: Storage>(
     table: &VectorTable<S>,
     automaton: &Automaton,
@@ -155,7 +157,7 @@ impl OnGpu {
         self.end == Some(End::Memory)
     }
 
-    /// The numbers of the residue, without its flags and members.
+    /// Returns the residue's numbers, without its flags and members.
     pub fn numbers(&self) -> Residue {
         let OnGpu { accepting, passes, inside, end, .. } = *self;
         Residue { flags: Vec::new(), members: Vec::new(), inside, accepting, passes, end }
@@ -163,7 +165,8 @@ impl OnGpu {
 }
 
 impl<S: Storage> GpuEngine<'_, S> {
-    /// Whether the states found so far contain an accepting cycle. If not, its memory is kept for the next search.
+    /// Whether the states found so far contain an accepting cycle. If they do not, the memory of this check is kept for the next
+    /// one.
     pub(super) fn cycle_on_the_way(
         &mut self,
         progress: &SearchMemory,
@@ -179,8 +182,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(None)
     }
 
-    /// Finds the residue, over the states listed by `progress` if it lists all, else over the table. Running out of memory is not
-    /// an error; it is reported in `end`.
+    /// Finds the residue: over the states listed by `progress` if it lists all states, else over the table. Running out of memory
+    /// is not an error; it is reported in `end`.
     pub(super) fn residue_on_gpu(
         &self,
         progress: Option<&SearchMemory>,
@@ -242,8 +245,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(all)
     }
 
-    /// Lists the members in the queue, in any order. If an address is not null, writes there each member's number by slot, or its
-    /// kind by number.
+    /// Lists the members in the queue, in any order. If the address `numbers` is not null, writes each member's number there, by
+    /// slot. If the address `kinds` is not null, writes each member's kind there, by number.
     pub(super) fn list_members(
         &self,
         kernels: &Kernel,
@@ -256,9 +259,9 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut launch = self.stream.launch_builder(&list);
         launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&mut memory.queue).arg(&mut memory.sweep);
         launch.arg(&numbers).arg(&kinds);
-        // SAFETY: the arguments of `list_residue` in its order; `order` is null, or lists `count` states; each slot has two bytes
-        // of flags; `queue` has room for all states of the table; addresses that are not null have a word for each slot (numbers)
-        // or each member (kinds).
+        // SAFETY: the arguments match the parameters of `list_residue`. `order` is null or lists `count` states. Each slot has
+        // two bytes of flags. `queue` has room for all states of the table. `numbers` is null or has a word for each slot, and
+        // `kinds` is null or has a word for each member.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         Ok(())
     }
@@ -295,13 +298,14 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut launch = self.stream.launch_builder(&function);
         let order = states.address(&self.stream);
         launch.arg(&order).arg(&states.count).arg(&mut memory.flags).arg(&mut memory.queue).arg(&mut memory.sweep);
-        // SAFETY: the arguments of both seeds in their order; `order` is null, or lists `count` states; each slot has two bytes
-        // of flags; `queue` has room for all states of the table, and a pass appends each at most once.
+        // SAFETY: the arguments match the parameters of both seed kernels. `order` is null or lists `count` states. Each slot has
+        // two bytes of flags. `queue` has room for all states of the table, and a pass appends each state at most once.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         let mut sweep = self.read(&memory.sweep)?;
         sweep.last = sweep.appended;
         let queue = memory.queue.device_ptr(&self.stream).0;
-        // SAFETY: `queue` has room for all states of the table, and a pass appends each at most once; the task uses no trail.
+        // SAFETY: `queue` has room for all states of the table, and a pass appends each state at most once. The task uses no
+        // trail.
         let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, task, Trail::default(), limits) }?;
         Ok(ended.err())
     }
@@ -310,11 +314,12 @@ impl<S: Storage> GpuEngine<'_, S> {
     ///
     /// # Safety
     ///
-    /// - `queue` is an address in device memory that holds references to states of the table where `sweep` has a level, and has
-    ///   room for appended references;
-    /// - the parts of `trail` that the task uses (residue.cu) are valid: `numbers` for all slots of members; `room` steps; the
-    ///   start in the queue of each level up to `sweep.level` and of the next one; for each of these levels, room for the words
-    ///   of a state and for a reference; and the words of the state after the last level.
+    /// - `queue` is the address in device memory of a list of references. It holds references to states of the table where
+    ///   `sweep` has a level, and has room for appended references;
+    /// - the parts of `trail` that the task uses (residue.cu) are valid: `numbers` has the numbers of all slots of members;
+    ///   `steps` has room for `room` steps; `starts` has the start in the queue of each level up to `sweep.level` and of the
+    ///   next one; `path` has room for the words of a state for each of these levels, and has the words of the state after the
+    ///   last level; `places` has room for a reference for each of these levels.
     #[expect(clippy::too_many_arguments, reason = "it is what the kernel takes")]
     pub(super) unsafe fn take_levels(
         &self,
@@ -338,8 +343,8 @@ impl<S: Storage> GpuEngine<'_, S> {
             launch.arg(&view).arg(&self.tables).arg(flags).arg(&queue).arg(&*locations).arg(at);
             launch.arg(&most).arg(&task).arg(&nanoseconds).arg(&trail);
             // SAFETY:
-            // - the arguments are those of `sweep_levels` in its order, each of the layout that it has in residue.cu;
-            // - `tables` are those of the model that was compiled, and no thread writes them;
+            // - the arguments match the parameters of `sweep_levels` in order and layout (residue.cu);
+            // - `tables` belong to the compiled model, and no thread writes them;
             // - the caller guarantees `queue` and `trail`;
             // - the view is valid: the table does not grow meanwhile;
             // - the whole grid is resident: its size is the number of blocks that a multiprocessor holds according to the driver,
@@ -359,8 +364,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let function = kernels.module.load_function("tally_residue")?;
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&most).arg(&mut memory.sweep);
-        // SAFETY: the arguments of `tally_residue` in its order; `order` is null, or lists `count` states; each slot has two
-        // bytes of flags.
+        // SAFETY: the arguments match the parameters of `tally_residue`. `order` is null or lists `count` states. Each slot has
+        // two bytes of flags.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         self.read(&memory.sweep)
     }
@@ -390,13 +395,14 @@ impl<S: Storage> GpuEngine<'_, S> {
         let begin = kernels.module.load_function("begin_residue")?;
         let mut launch = self.stream.launch_builder(&begin);
         launch.arg(&view).arg(&order).arg(&states.count).arg(&mut memory.flags).arg(&memory.locations).arg(&mut memory.sweep);
-        // SAFETY: the arguments of `begin_residue` in its order; `order` is null, or lists `count` states; flags are null, or two
-        // bytes for each slot; there is a word for each location; the view is valid: the table does not grow meanwhile.
+        // SAFETY: the arguments match the parameters of `begin_residue`. `order` is null or lists `count` states. `flags` is null
+        // or has two bytes for each slot. `locations` has a word for each location of the automaton. The view stays valid,
+        // because the table does not grow meanwhile.
         unsafe { launch.launch(without_shared(kernels.launch)) }?;
         Ok(())
     }
 
-    /// Allocates the memory of a search, reusing that of an earlier one. `None` if there is no memory for it.
+    /// Allocates the memory of a search, reusing that of an earlier search. `None` if there is too little memory.
     fn allocate_search(
         &self,
         listed: &States,

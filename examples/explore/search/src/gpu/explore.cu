@@ -6,8 +6,8 @@
 //                   ^ first     ^ last                         ^ counts->new_references
 //
 // `order` lists states in discovery order, and a level is a part of it. The host drops finished levels from its beginning when
-// there is little room left. A block puts states only while all blocks have room for what their caches hold. If they have not,
-// no block puts any more, and the host makes room; then the level is repeated.
+// there is little room left. A block puts states only while `order` has room for the contents of the caches of all blocks. After
+// that no block puts any more, the host makes room, and the level is repeated.
 //
 // The blocks of the kernel stay for many levels. They take tiles of the level until none is left, put the remaining contents of
 // their caches, and wait for each other; the last block to arrive makes the next level the current one.
@@ -30,14 +30,15 @@
 // successor of each thread, its contents go to the table. Meanwhile the states themselves are in shared memory, word by word, so
 // that they occupy no registers during the search of the table.
 //
-// A reduced search (choosing.cuh) tries all steps of a tile twice, and passes on those that it has chosen in between.
+// A reduced search (choosing.cuh) tries all steps of a tile twice. Between the two it chooses steps; the second time it passes on
+// the chosen ones.
 //
 // With EXPLORE_WALKS_BACK this text gives another kernel, which goes back along the levels to the initial state.
 //
 // With EXPLORE_RANKS this text gives the kernel of one rank of several, each with a table of its own on a GPU of its own. Its
-// blocks also take tiles of the level, but the cache goes to `offers`, rows of words in device memory, which the host then offers
-// to all ranks. A block takes a tile only if there is room for all successors that may come of it. The kernel ends when no tile
-// or no room is left.
+// blocks also take tiles of the level, but the contents of the cache go to `offers`, rows of words in device memory, which the
+// host then offers to all ranks. A block takes a tile only if `offers` has room for all successors that the tile may have. The
+// kernel ends when no tile or no room is left.
 
 #include "warpset/block_cache.cuh"
 
@@ -203,7 +204,7 @@ EXPLORE_FN RegisterState fetch(const BucketTable& table, u64 reference)
     return state;
 }
 
-// A key, which is decoded once.
+// Words of a state that is stored as a key. The key is decoded once.
 template <u32 slot_bits, u32 key_bits>
 EXPLORE_FN RegisterState fetch(const warpset::CompactTable<slot_bits, key_bits>& table, u64 reference)
 {
@@ -316,7 +317,8 @@ EXPLORE_FN void set_state(const RegisterState& fetched, SharedStates& state)
     }
 }
 
-// Most moves of the property's automaton that one step is joined with at a time. Without a property it is 1, for the step alone.
+// Maximum number of moves of the property's automaton with which one step is joined at a time. Without a property 1, for the step
+// alone.
 constexpr u32 moves_at_once = property_moves == 0                      ? 1
                               : property_moves < EXPLORE_ROWS_A_THREAD ? property_moves
                                                                        : EXPLORE_ROWS_A_THREAD;
@@ -362,7 +364,7 @@ struct Joint {
     }
 };
 
-// Whether the choices of a unit are those of a component of a network.
+// Whether a unit is a component of a network.
 EXPLORE_FN bool is_component(u32 unit) { return first_component < units && unit >= first_component && unit < units; }
 
 // Tries one choice in the thread's state, with moves from `first_move` on, and passes the successors that `selection` takes to
@@ -373,7 +375,7 @@ EXPLORE_FN u32 try_choice(u32 unit, u32 choice, u32 first_move, Cursor& cursor, 
 {
     const bool may_step = has_state && notes.fault == 0 && selection.may_take(unit, choice, cursor, state);
     const bool stays = property_moves > 0 && unit == units && joint.system_steps == 0;
-    // Later moves repeat the same step: the cursor advances with the last moves, and overflows count with the first.
+    // All moves are joined with the same step. The cursor advances with the last moves, and overflows count with the first ones.
     Cursor next = cursor;
     const u32 overflows = notes.overflows;
     bool steps;
@@ -428,7 +430,8 @@ EXPLORE_FN void meet(u32* arrived, u32* generation_now, Act act)
     if (atomicAdd(arrived, 1) + 1 == gridDim.x) {
         __threadfence();
         act();
-        // Atomic, because the fences of the arriving blocks come before their increments, which nothing else orders.
+        // Atomic: a plain store would race with the increments of the other blocks. Their fences come before their increments,
+        // and nothing else orders the increments.
         atomicExch(arrived, 0);
         __threadfence();
         atomicExch(generation_now, generation + 1);
@@ -581,15 +584,15 @@ struct BlockState {
         u32* rows = offers + first[0] * state_words;
         cache.give_distinct(left, [rows](u32 row, u32 word, u32 value) { rows[u64{row} * state_words + word] = value; });
 #elif EXPLORE_BY_ROWS
-        // States found now belong to the next level, so their rows must be behind the end of this one.
+        // States found now belong to the next level, so their rows must be behind the end of this level.
         const Table behind = table.with_rows_from(load_relaxed(&search->last));
         const States all = states;
         cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
         EXPLORE_SHARED(bool, fits, 1);
-        // Adds nothing, but reads the latest number, so each block of the GPU puts the contents of at most one cache more when it
-        // is above `room`, which allows for these. A load might read an older number. Relaxed: the number alone decides; `order`
-        // is read after the barrier of the level.
+        // Adds 0 to read the latest number. So after the number has exceeded `room`, each block of the GPU puts the contents of
+        // at most one cache more, and `room` allows for these. A load might read an older number. Relaxed: the number alone
+        // decides; `order` is read after the barrier of the level.
         if (threadIdx.x == 0) fits[0] = fetch_add_relaxed(&counts->new_references, 0) <= limits.room;
         __syncthreads();
         if (fits[0]) {
@@ -653,7 +656,8 @@ struct BlockState {
                 choice = 0;
                 if (++unit < all_units) continue;
                 if (!selection.make(state, has_state && notes.fault == 0)) break;
-                // Tries all again, to pass on the chosen steps. They overflow again, too.
+                // Tries all steps again, to pass on the chosen ones. Their overflows are noted again too, so the sum is taken
+                // now.
                 unit = 0;
                 overflows = notes.overflows;
                 continue;
@@ -735,7 +739,7 @@ struct BlockState {
         const u64 warps = ((last - first) / gridDim.x + Warp::size) / Warp::size;
         search->tile = (warps < Chosen::threads / Warp::size ? warps : Chosen::threads / Warp::size) * Warp::size;
         if (size != 0) states.begin_level(search->levels - 1, first);
-        // The next level may be twice as wide. The host drops what is before this one, unless that is little.
+        // The next level may be twice as wide. The host drops the levels before this one, unless that frees little room.
         const bool has_room = EXPLORE_BY_ROWS || first < last / 16 || last + 2 * size <= limits.room;
         search->going = size != 0 && has_room && found < limits.states && search->levels < limits.levels &&
                         nanoseconds() - started < limits.nanoseconds;
@@ -760,7 +764,7 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
 
 #if EXPLORE_BY_ROWS
 
-// Writes which of the rows first .. last hold states, in any order, and adds their number to `count`. Any launch shape.
+// Lists the rows of first .. last that hold states, in any order, and adds their number to `count`. Any launch shape.
 extern "C" __global__ void list_states(explore::States states, explore::u64 first, explore::u64 last, explore::u64* references,
                                        explore::u64* count)
 {
@@ -798,7 +802,7 @@ extern "C" __global__ void find_starts(explore::States states, explore::u64 leve
 
 namespace explore {
 
-// The marks of this block: behind its states, or in `all`, which has those of all blocks.
+// Marks of this block: behind its states in shared memory, or in `all`, which has the marks of all blocks.
 EXPLORE_FN u32* marks_of_block(u8* shared, u32* all)
 {
     if constexpr (Selection::words == 0) return nullptr;
@@ -874,7 +878,7 @@ find_predecessor(warpset::View view, const unsigned* tables, explore::States sta
 // Expands states of a level, order[search->next .. search->last], while `offers` has room. Updates the counts, and
 // writes the successors, each at least once, except those equal to their state. Afterwards the states order[search->next ..]
 // before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
-// blocks. `tables` are those of the model's network.
+// blocks. `tables`: tables of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::SearchState* search,
               explore::Limits limits EXPLORE_MARKS_PARAMETER)
@@ -899,7 +903,7 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
 #else
 
 // Explores until a level is empty, a violation ends the search or a limit is reached. A cooperative launch of blocks of
-// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables` are those of the model's network. `search`,
+// `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory. `tables`: tables of the model's network. `search`,
 // `counts` and `states` are as the last launch left them, or as gpu/mod.rs initializes them.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 search_levels(warpset::View view, const unsigned* tables, explore::States states, warpset::BatchCounts* counts,

@@ -41,13 +41,13 @@ impl Kernel {
         Ok(Self { module, function, read_states, launch, spec })
     }
 
-    /// Marks for each thread of a reduced search; one word if they are in shared memory. Takes `old` if that is large enough.
+    /// Marks for each thread of a reduced search; one word if the marks are in shared memory. Reuses `old` if it is large enough.
     pub(super) fn marks(&self, stream: &Arc<CudaStream>, old: Option<CudaSlice<u32>>) -> Result<CudaSlice<u32>> {
         let count = self.module.load_function("count_marks")?;
         let mut words = stream.alloc_zeros::<u32>(1)?;
         let mut launch = stream.launch_builder(&count);
         launch.arg(&mut words);
-        // SAFETY: the address of a number, which one thread writes.
+        // SAFETY: the argument is the address of one number, which one thread writes.
         unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
         let a_thread = u64::from(stream.clone_dtoh(&words)?[0]);
         let threads = u64::from(self.launch.grid_dim.0) * u64::from(self.launch.block_dim.0);
@@ -57,7 +57,7 @@ impl Kernel {
         Ok(allocate::<u32>(stream, (a_thread * threads).max(1))?.ok_or(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))?)
     }
 
-    /// The words of states, one after another; `None` if there is no memory for them.
+    /// Reads the words of states, one after another; `None` if there is no memory for the words.
     pub(super) fn states<S: Storage>(
         &self,
         table: &VectorTable<S>,
@@ -69,9 +69,9 @@ impl Kernel {
         let view = table.kernel_argument()?;
         let mut launch = stream.launch_builder(&self.read_states);
         launch.arg(&view).arg(references).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_states` in its order; there are `count` references to stored states, and `words` has
-        // room for as many states; the view is valid: the table grows only after the stream has been waited for (below, and in
-        // `read`).
+        // SAFETY: the arguments match the parameters of `read_states`. There are `count` references to stored states, and `words`
+        // has room for as many states. The view is valid: the table grows only after the stream has been waited for (below, and
+        // in `read`).
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
         stream.synchronize()?;
         Ok(Some(words))
@@ -103,13 +103,13 @@ pub fn unless_memory_ends<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Threads of a block, and the bytes of shared memory that it needs.
+/// Number of threads of a block, and bytes of shared memory that a block needs.
 fn describe(module: &Arc<CudaModule>, stream: &Arc<CudaStream>) -> Result<(u32, u32)> {
     let describe = module.load_function("describe")?;
     let (mut threads, mut shared) = (stream.alloc_zeros::<u32>(1)?, stream.alloc_zeros::<u32>(1)?);
     let mut launch = stream.launch_builder(&describe);
     launch.arg(&mut threads).arg(&mut shared);
-    // SAFETY: two addresses of a number each, which one thread writes.
+    // SAFETY: each of the two arguments is the address of one number, which one thread writes.
     unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
     Ok((stream.clone_dtoh(&threads)?[0], stream.clone_dtoh(&shared)?[0]))
 }

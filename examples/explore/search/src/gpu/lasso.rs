@@ -1,4 +1,4 @@
-//! The search on the GPU for a run that violates a property, in a residue that is there. `liveness::lasso` defines the run.
+//! The search on the GPU for a run that violates a property, in a residue that the GPU holds. `liveness::lasso` defines the run.
 //!
 //! 1. The members of the residue are numbered. The kernel of the passes (residue.cu) takes the steps between them once more and
 //!    lists these as pairs. A list of pairs needs no separate pass that counts the steps; two passes over the list sort it into
@@ -8,9 +8,9 @@
 //!    back to the initial state, the same kernel finds a predecessor in each level, for all levels in one launch.
 //! 4. A path to an accepting state and a cycle through it are searches by levels in the rows (decompose/paths.cuh).
 //!
-//! All of it stays on the GPU; only the states of the run are copied to the host. Beside table, list and flags it takes 4 bytes a
-//! slot, about 60 bytes a member, and 16 bytes a step between members. Without enough memory, or if the table has grown, so that
-//! earlier states are no longer listed, threads search for the run (`liveness::lasso`).
+//! Everything stays on the GPU; only the states of the run are copied to the host. Besides the table, the list and the flags, the
+//! search takes 4 bytes a slot, about 60 bytes a member, and 16 bytes a step between members. Threads search for the run
+//! (`liveness::lasso`) if memory is too short, or if the table has grown, so that earlier states are no longer listed.
 
 use super::cycles::{Memory, OnGpu, Sweep, Task, Trail};
 use super::kernel::{Kernel, allocate, unless_memory_ends};
@@ -29,7 +29,7 @@ use warpset_decompose::paths::{self, Goal, HAS_CYCLE, Paths};
 /// The settings that the program `decompose` uses for a GPU.
 const SETTINGS: Settings = Settings { few: FEW, few_left: 0, most_rounds: MOST_ROUNDS, budget: Some(BUDGET) };
 
-/// Room for steps beyond the expected number: so few cost no time.
+/// Room for steps beyond the expected number. These few cost no time.
 const SPARE_STEPS: u64 = 1 << 16;
 
 /// The graph of the residue's members, and their numbers.
@@ -90,7 +90,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let Some(starts) = progress.starts.as_ref().filter(|_| progress.lists_all()) else { return Ok(None) };
         let search = self.read(&progress.search)?;
         let mut starts = self.stream.clone_dtoh(&starts.slice(..search.levels as usize))?;
-        // The list ends with states of a level that has not begun.
+        // Behind the last level begun, the list has states of a level that has not begun.
         starts.push(search.last);
         Ok(Some(starts))
     }
@@ -148,7 +148,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(paths.map(|paths| Members { paths, numbers }))
     }
 
-    /// The place in the list of the first state that is in a component with an accepting cycle.
+    /// Returns the place in the list of the first state in a component with an accepting cycle.
     fn first_on_cycle(&self, kernels: &Kernel, progress: &SearchMemory, residue: &OnGpu, members: &Members) -> Result<u64> {
         let (states, memory) = (self.states(Some(progress))?, residue.memory.as_ref().context("the residue is known")?);
         let (order, labels, kinds) = (states.address(&self.stream), members.paths.labels_at(), members.paths.kinds_at());
@@ -157,16 +157,16 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&order).arg(&states.count).arg(&memory.flags).arg(&members.numbers).arg(&labels).arg(&kinds);
         launch.arg(&HAS_CYCLE).arg(&mut first);
-        // SAFETY: the arguments of `find_first` in its order: `count` states are listed; the slots of all have flags, and the
-        // slots of all members have numbers; each number has a label, which is itself such a number, and a kind.
+        // SAFETY: the arguments match the parameters of `find_first`. `count` states are listed. The slots of all states have
+        // flags, and the slots of all members have numbers. Each number has a kind and a label, which is itself such a number.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..kernels.launch }) }?;
         let place = self.read(&first)?;
         ensure!(place < states.count, "no state that was found is on an accepting cycle: please report this as a bug");
         Ok(place)
     }
 
-    /// The states of a shortest path to `state`, which is in the last of some levels. `starts`: the starts of these levels in the
-    /// list.
+    /// Returns the states of a shortest path to `state`, which is in the last of some levels. `starts`: the starts of these
+    /// levels in the list.
     fn way_to(
         &self,
         kernels: &Kernel,
@@ -189,8 +189,9 @@ impl<S: Storage> GpuEngine<'_, S> {
             let sweep = Sweep { first, next: first, last, level: level as u64 - 1, ..Sweep::default() };
             let trail = Trail { starts: starts_at, path: path_at, places: places_at, ..Trail::default() };
             let queue = progress.order.device_ptr(&self.stream).0;
-            // SAFETY: the queue is all states, by levels that begin as `starts` says; nothing is appended; there is room for the
-            // words of a state of each level, and for a reference of each but the last, whose words are written.
+            // SAFETY: the queue is the list of all states, by levels that begin as `starts` says, and nothing is appended. There
+            // is room for the words of a state of each level, and for a reference of each level but the last, whose words are
+            // written.
             let ended = unsafe { self.take_levels(kernels, memory, queue, sweep, Task::GoBack, trail, limits) }?;
             finished(ended)?;
             let (words, places) = (self.stream.clone_dtoh(&path)?, self.stream.clone_dtoh(&places)?);
@@ -211,8 +212,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let function = kernels.module.load_function("read_members")?;
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&view).arg(&memory.queue).arg(&numbers).arg(&count).arg(&mut words);
-        // SAFETY: the arguments of `read_members` in its order: the queue has the members, `numbers` has `count` of their
-        // numbers, and `words` has room for as many states; the view is valid: the table does not grow meanwhile.
+        // SAFETY: the arguments match the parameters of `read_members`. The queue has the members, `numbers` has `count` of their
+        // numbers, and `words` has room for as many states. The view is valid: the table does not grow meanwhile.
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..kernels.launch }) }?;
         Ok(self.stream.clone_dtoh(&words)?)
     }

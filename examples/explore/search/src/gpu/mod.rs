@@ -68,14 +68,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Factors by which a table grows; the first for which there is memory is used.
 const GROW_BY: [u64; 3] = [8, 4, 2];
 
-/// Slots of the table for each state that `order` has room for at first. Levels are mostly narrow: of models of BEEM the widest
-/// has 3 to 9 % of the states.
+/// Slots of the table for each state for which `order` has room at first. Most levels are narrow: in models of BEEM the widest
+/// level has 3 to 9 % of the states.
 const SLOTS_A_LISTED: u64 = 8;
 
-/// Most copies that drop levels from `order`.
+/// Maximum number of copies when levels are dropped from `order`.
 const MOST_COPIES: u64 = 1 << 12;
 
-/// Fewest states that `order` has room for, if the table has as many slots.
+/// Minimum number of states for which `order` has room, if the table has that many slots.
 const FEWEST_LISTED: u64 = 1 << 12;
 
 /// Number of level starts for which there is room at first.
@@ -149,7 +149,7 @@ pub struct GpuEngine<'a, S: Storage> {
     table: &'a VectorTable<S>,
     /// Determines the violation of a state that the kernel has found.
     interpreted: &'a Interpreted<'a>,
-    /// Input of the kernel's text, and the text.
+    /// Sources of the kernel's text, and the text.
     sources: Sources<'a>,
     text: String,
     /// Whether states are the rows of an indexed table, with parents beside them.
@@ -157,20 +157,20 @@ pub struct GpuEngine<'a, S: Storage> {
     /// Tables of the model's network and of a reduction; one word if there are none.
     tables: CudaSlice<u32>,
     kernel: Kernel,
-    /// Marks of the threads of a reduced search, unless they are in shared memory: one word then.
+    /// Marks of the threads of a reduced search; one word if the marks are in shared memory.
     marks: Option<CudaSlice<u32>>,
     stream: Arc<CudaStream>,
-    /// The automaton of a product, if accepting cycles are searched for during the exploration, and the residue that such a
+    /// The automaton of a product, if accepting cycles are searched for during the exploration. `found`: the residue that such a
     /// search found.
     automaton: Option<&'a Automaton>,
     found: Option<cycles::OnGpu>,
-    /// Memory of such a search, kept for the next one.
+    /// Memory of such a search for accepting cycles, kept for the next one.
     cycle_memory: Option<cycles::Memory>,
     /// The last residue, if it has a cycle, until the search for a run.
     residue: Option<cycles::OnGpu>,
     /// Finds the components of residues, if these may be needed.
     decomposer: Option<Gpu>,
-    /// For a product, the kernel of that search and those compiled with it.
+    /// For a product, the kernel of the search for accepting cycles and those compiled with it.
     sweeps: Option<Arc<Kernel>>,
     /// The last exploration, until the search for its path.
     last: Option<(SearchMemory, Exploration)>,
@@ -181,16 +181,17 @@ pub struct GpuEngine<'a, S: Storage> {
 
 /// State of the search, in device memory.
 struct SearchMemory {
-    /// References of states, by levels: the current one, what is found of the next, and earlier ones while there is room.
+    /// References of states, by levels: the current level, the part of the next level found so far, and earlier levels while
+    /// there is room.
     order: CudaSlice<u64>,
     /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
-    /// The states from this level on, if there is no memory for an order.
+    /// Words of the states of this level and of the next one, if there is no memory for an order.
     unlisted: Option<Unlisted<CudaSlice<u32>>>,
     /// Starts of levels in `order`, from `kept_from` on.
     starts: Option<CudaSlice<u64>>,
-    /// First level that `order` has, if `starts` are kept when earlier ones are dropped: in a search for a path. Other searches
-    /// keep no starts then.
+    /// In a search for a path, the first level that `order` still has: such a search keeps `starts` when earlier levels are
+    /// dropped. `None` in other searches, which then keep no starts.
     kept_from: Option<u64>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<SearchState>,
@@ -236,7 +237,7 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
             }
         }
         self.last = None; // free its memory
-        // From the end. Each pass lists as many of the last levels as fit, at least the one before the states that are known.
+        // Goes back from the end. Each pass lists as many of the last levels as fit, at least the level before the known states.
         let mut path = vec![found.state.clone()];
         let mut level = found.level;
         while level > 1 {
@@ -346,7 +347,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     ///
     /// # Errors
     ///
-    /// The table is not on a GPU, NVRTC is not found or does not take the text, or the driver fails.
+    /// The table is not on a GPU, NVRTC is not found or rejects the source, or the driver fails.
     pub fn new(
         table: &'a VectorTable<S>,
         interpreted: &'a Interpreted<'a>,
@@ -365,7 +366,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let decomposer = automaton.map(|_| scope.spawn(|| Gpu::on(table.device(), stream.clone(), None)));
             let kernel = Kernel::load(table, &text, "search_levels", &stream)?;
             let decomposer = decomposer.map(|thread| thread.join().expect("it does not panic"));
-            // Without memory for it, threads do its work.
+            // Without memory for the decomposer, threads do its work.
             let decomposer = decomposer.map(unless_memory_ends).transpose()?.flatten();
             anyhow::Ok((kernel, decomposer))
         })?;
@@ -491,7 +492,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 match self.grow(progress, &search, &offers, limits.bytes)? {
                     Growth::Done if self.table.spec() == self.kernel.spec => {}
                     Growth::Done => self.load()?,
-                    // The table is filled until it rejects states.
+                    // The table cannot grow, but is filled until it rejects states.
                     Growth::Refused if offers.full == 0 => may_grow = false,
                     Growth::Refused | Growth::Stuck => return done(violated.unwrap_or(End::Memory), found),
                 }
@@ -507,7 +508,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Compiles the kernel for the table as it is now.
     fn load(&mut self) -> Result<()> {
         self.kernel = Kernel::load(self.table, &self.text, "search_levels", &self.stream)?;
-        // The grid may be larger.
+        // The grid of the new kernel may be larger, and then needs more marks.
         self.marks = self.marks.take().map(|marks| self.kernel.marks(&self.stream, Some(marks))).transpose()?;
         Ok(())
     }
@@ -568,11 +569,12 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             launch.arg(marks);
         }
         // SAFETY:
-        // - the arguments are those of `search_levels` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled, and no thread writes them;
-        // - `order` has room for as many states as the table has slots, and each is appended once; `starts` is null, or has room
-        //   for as many levels as are begun (`levels`); if there are parents instead, they have room for all rows that the table
-        //   can have;
+        // - the arguments match the parameters of `search_levels` in order and layout (explore.cu);
+        // - `tables` belong to the compiled model, and no thread writes them;
+        // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
+        //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are parents instead, they have
+        //   room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -587,7 +589,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(self.stream.clone_dtoh(buffer)?[0])
     }
 
-    /// Explores the levels before `level` again, and keeps the start of each. The last element is the end of the last of them.
+    /// Explores the levels before `level` again, and keeps the start of each. The last element of `starts` is the end of the last
+    /// of these levels.
     fn levels(&mut self, level: u64, limits: Limits) -> Result<SearchMemory> {
         loop {
             self.table.clear()?;
@@ -661,9 +664,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     }
 
     /// Makes the table larger, and begins a new order with the level and the part of the next level found so far. If states found
-    /// the table full, the level is repeated: its successors that are stored are in that order.
+    /// the table full, the level is repeated: its successors that are stored are in the new order.
     ///
-    /// All of it runs on the GPU: the states in the order are read before the table grows, and looked up in it afterwards.
+    /// The GPU does all of it: it reads the states in the order before the table grows, and looks them up in the table
+    /// afterwards.
     fn grow(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, bytes: u64) -> Result<Growth> {
         if progress.parents.is_some() {
             return self.grow_by_rows(progress, search, offers, bytes);
@@ -695,8 +699,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(Growth::Done)
     }
 
-    /// Sets the search to go on when the first `dropped` states of `order` are no longer in it. A level that found the table or
-    /// `order` full begins again.
+    /// Prepares the search to continue after the first `dropped` states of `order` have been dropped. A level that found the
+    /// table or `order` full begins again.
     fn go_on_from(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, dropped: u64) -> Result<()> {
         let (first, last) = (search.first - dropped, search.last - dropped);
         let mut now = SearchState { first, last, next: first, listed: last, found: NONE, faulty: NONE, crowded: 0, ..*search };
@@ -710,8 +714,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(())
     }
 
-    /// Number of states that `order` has room for at first, in a table of this many slots; all that are searched for accepting
-    /// cycles. `listed`: number of states that it gets at once.
+    /// Number of states for which `order` has room at first, in a table of this many slots; all states in a search for accepting
+    /// cycles. `listed`: number of states that are put into `order` at once.
     fn first_listed(&self, slots: u64, listed: u64) -> u64 {
         if self.model().property.is_some() {
             return slots;
@@ -719,7 +723,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         ((slots / SLOTS_A_LISTED).max(FEWEST_LISTED).max(2 * listed) + self.most_put_at_once()).min(slots)
     }
 
-    /// Most states that the blocks of a launch put when each puts the contents of its cache.
+    /// Maximum number of states that the blocks of a launch put when each puts the contents of its cache.
     fn most_put_at_once(&self) -> u64 {
         u64::from(self.kernel.launch.grid_dim.0) * u64::from(self.kernel.launch.block_dim.0) * ROWS_A_THREAD
     }
@@ -734,14 +738,15 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Returns false if there is no memory for that.
     fn make_room(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, bytes: u64) -> Result<bool> {
         let (room, listed) = (self.room(progress), offers.new_references);
-        // Dropping little would be repeated soon. A level that found the list full needs room for more than it had.
+        // Does not drop few states, because that would soon be repeated. A level that found the list full needs more room than it
+        // had.
         let is_enough = search.crowded == 0 || listed - search.first + search.size / 2 < room;
         if search.first >= listed.div_ceil(16) && is_enough {
             self.drop_levels(progress, search, offers, room)?;
             return Ok(true);
         }
         let (old, slots) = (progress.order.len() as u64, self.table.slots());
-        // The old and the new list are there at once.
+        // The old and the new list exist at the same time.
         let left = bytes.saturating_sub(self.table.bytes() + progress.bytes()) / size_of::<u64>() as u64;
         let larger = (2 * old).min(slots).min(left);
         if larger >= old + old / 8
@@ -776,7 +781,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
             _ => progress.starts = None,
         }
-        // Each copy is from behind its destination, and the stream makes one after another.
+        // Each copy reads from behind its destination, and the stream runs the copies one after another.
         let (mut to, behind, listed) = (0, dropped as usize, offers.new_references as usize);
         while to + behind < listed {
             let count = behind.min(listed - to - behind);
@@ -790,7 +795,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
 }
 
 impl SearchMemory {
-    /// Bytes beside the table; 0 if there was no memory for the lists that the search needs.
+    /// Bytes of the lists beside the table; 0 if there was no memory for the lists that the search needs.
     fn bytes(&self) -> u64 {
         self.parents.as_ref().map_or(self.order.num_bytes() as u64, Parents::bytes)
     }

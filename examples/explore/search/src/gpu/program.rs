@@ -48,7 +48,7 @@ pub(super) const SURROUNDINGS: &str = "\
 #endif
 ";
 
-/// Input of a program text.
+/// Model, checks and options from which a program text is made.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub model: &'a Model,
@@ -60,7 +60,7 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// All steps are taken, and no time is measured.
+    /// Sources of a program that takes all steps and measures no time.
     pub fn new(model: &'a Model, checks: &'a Checks) -> Self {
         Self { model, checks, timed: false, stubborn: None }
     }
@@ -70,7 +70,7 @@ impl<'a> Sources<'a> {
         format!("#define EXPLORE_BY_ROWS 1\n{}", self.text(false))
     }
 
-    /// Program text that explores, for a table of the model's states and any GPU.
+    /// Program text that explores, for any table of the model's states and any GPU.
     pub fn search(self) -> String {
         let has_property = self.model.property.is_some();
         let with_cycles = if has_property { [RESIDUE_FLAGS, RESIDUE_KERNELS].concat() } else { String::new() };

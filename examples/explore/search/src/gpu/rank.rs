@@ -1,5 +1,5 @@
-//! One rank of several on a GPU of its own: its states stay on that GPU, are expanded there, and are sent to other ranks from
-//! there.
+//! One rank of several, on a GPU of its own. The rank's states stay on that GPU, are expanded there, and are sent to other ranks
+//! from there.
 //!
 //! ```text
 //! order    [ level 0 | ... | expanded | this level | the next one, as it is stored ]    references of this rank's table
@@ -36,7 +36,7 @@ const MOST_ROWS: u64 = 1 << 26;
 /// Rows of a block's cache for each thread: `EXPLORE_ROWS_A_THREAD`.
 const ROWS_A_THREAD: u64 = 4;
 
-/// Fewest states that a block takes: those of a warp.
+/// Minimum number of states that a block takes: the states of a warp.
 const WARP: u64 = 32;
 
 pub struct OnGpu<'a> {
@@ -49,14 +49,14 @@ pub struct OnGpu<'a> {
     /// Kernel of the search for a path, compiled when it is first needed.
     walk: Option<Kernel>,
     stream: Arc<CudaStream>,
-    /// Most steps of a state.
+    /// Maximum number of steps of a state.
     most_steps: u64,
-    /// References of the states of this rank, by levels. It has room for as many as the table has slots.
+    /// References of the states of this rank, by levels. The list has room for as many as the table has slots.
     order: CudaSlice<u64>,
     /// Starts of levels in `order`, including the current level.
     starts: Vec<u64>,
-    /// Places in `order`: the first unexpanded state of this level, the level's end, and the end of the part of the next level
-    /// found so far.
+    /// Places in `order`: the first unexpanded state of this level, the end of the level, and the end of the part of the next
+    /// level found so far.
     next: u64,
     end: u64,
     stored: u64,
@@ -66,7 +66,7 @@ pub struct OnGpu<'a> {
     search: CudaSlice<SearchState>,
     /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
     ended: PinnedHostSlice<SearchState>,
-    /// While the table grows: its former number of slots, and the words of the states from `next` on.
+    /// Set while the table grows: its former number of slots, and the words of the states from `next` on.
     moving: Option<(u64, CudaSlice<u32>)>,
 }
 
@@ -214,8 +214,8 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let mut launch = self.stream.launch_builder(&self.kernel.function);
         launch.arg(&view).arg(&self.tables).arg(&self.order).arg(&mut self.offers).arg(&mut self.search).arg(&of_kernel);
         // SAFETY:
-        // - the arguments are those of `expand_states` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled, and no thread writes them;
+        // - the arguments match the parameters of `expand_states` in order and layout (explore.cu);
+        // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has references to stored states in `next .. last` (`put`, `finish_growth`), and no thread writes them
         //   meanwhile;
         // - the offers have `room` rows, and the kernel reserves rows before it writes them;
@@ -322,12 +322,12 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
     }
 }
 
-/// Allocates an order: references of as many states as the table may have, and one element more, so that no part of it is empty.
+/// Allocates an order: a reference for each slot of the table, and one element more, so that no part of the order is empty.
 fn order_of<S: Storage>(table: &VectorTable<S>, stream: &Arc<CudaStream>) -> Result<Option<CudaSlice<u64>>> {
     allocate(stream, table.slots() + 1)
 }
 
-/// Rows for successors that fit `bytes`; at least as many as the smallest tile may need.
+/// Number of rows for successors that fit `bytes`, but at least the number that the smallest tile may need.
 pub fn rows_for(bytes: u64, width: u64, threads: u64, most_steps: u64) -> u64 {
     (bytes / (4 * width)).min(MOST_ROWS).max(rows_of_tile(WARP, threads, most_steps))
 }
@@ -339,7 +339,7 @@ pub fn rows_of_tile(tile: u64, threads: u64, most_steps: u64) -> u64 {
 }
 
 /// Returns the number of blocks that expand `count` states, and the number of states that a block takes at a time. Few states are
-/// spread over all blocks. The offers have room for the successors of at least one tile.
+/// spread over all blocks. The offers have `room` rows, enough for the successors of at least one tile.
 pub fn shape(count: u64, most_blocks: u64, threads: u64, most_steps: u64, room: u64) -> (u64, u64) {
     let share = count.div_ceil(most_blocks).next_multiple_of(WARP).min(threads);
     let tile = if rows_of_tile(share, threads, most_steps) <= room { share } else { WARP };
@@ -351,7 +351,7 @@ fn count_steps(kernel: &Kernel, stream: &Arc<CudaStream>) -> Result<u64> {
     let mut most = stream.alloc_zeros::<u64>(1)?;
     let mut launch = stream.launch_builder(&function);
     launch.arg(&mut most);
-    // SAFETY: the address of a number, which one thread writes.
+    // SAFETY: the argument is the address of one number, which one thread writes.
     unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 }) }?;
     Ok(stream.clone_dtoh(&most)?[0])
 }

@@ -5,7 +5,7 @@
 //   queue  [ states whose steps have been taken | this level | the next one, as it is found ]     references, each once a pass
 //
 // A pass begins with a kernel that reads the flags of all states and appends the first states to the queue (`seed_reset`,
-// `seed_elimination`). It reads the flags of the states in `order`, if that lists all states: a table may have hundreds of times
+// `seed_elimination`). If `order` lists all states, the kernel reads only their flags, because a table may have hundreds of times
 // as many slots. Then `sweep_levels` stays for many levels: it takes the steps of the states in the queue, one state per thread,
 // looks up their targets in the table and changes the targets' flags. The host launches it again a few times a second, until the
 // queue is empty.
@@ -48,7 +48,7 @@ struct Trail {
     u64* places;         // reference of a state of each level; no_reference until it is found
 };
 
-// By location: 2 * the number of its component, + 1 if the location is accepting.
+// Component and acceptance of a location: 2 * the number of its component, + 1 if the location is accepting.
 EXPLORE_FN u32 about(const u32* locations, i32 location) { return locations[location]; }
 
 // The platform has no relaxed load of two bytes.
@@ -74,7 +74,7 @@ EXPLORE_FN bool change(Flags* flags, Change change, Takes takes)
     }
 }
 
-// Returns a different place to each lane that has something, by one addition. All lanes of the warp must call it.
+// Returns a different place to each lane with `has_one`, by one addition for the warp. All lanes of the warp must call it.
 EXPLORE_FN u64 place_for(u64* count, bool has_one)
 {
     const u32 appending = Warp::ballot(has_one);
@@ -243,8 +243,8 @@ extern "C" __global__ void tally_residue(const explore::u64* order, explore::u64
     });
 }
 
-// Lists the states of the residue in `queue`, and numbers them in that order. `numbers` are by slot. `kinds` tells by number
-// whether a state is accepting. Both may be null.
+// Lists the states of the residue in `queue`, and numbers them in that order. Writes the numbers to `numbers`, by slot, and
+// whether each state is accepting to `kinds`, by number. Both may be null.
 extern "C" __global__ void list_residue(const explore::u64* order, explore::u64 count, const explore::Flags* flags,
                                         explore::u64* queue, explore::Sweep* sweep, unsigned* numbers, unsigned* kinds)
 {

@@ -1,5 +1,5 @@
-//! Tests of a rank's kernel on the simulated GPU of tests/simt. The system's C++ compiler compiles it with the code of a model.
-//! Its results must equal the interpreter's, and it must have no data races.
+//! Tests of a rank's kernel on the simulated GPU of tests/simt. The system's C++ compiler compiles the kernel with the code of a
+//! model. The kernel's results must equal the interpreter's, and it must have no data races.
 //!
 //! Keeps this promise of `examples/explore/docs/reductions.md`:
 //!
@@ -47,19 +47,20 @@ const CANARY: u32 = 0xABAD_CAFE;
 const SEARCH_WORDS: usize = size_of::<SearchState>() / 8;
 
 struct Simulated {
-    /// Keeps the code of `kernel` loaded, and its files: reports of races quote lines of code from them.
+    /// Keeps the code of `kernel` loaded, and its files on disk: reports of races quote lines of these files.
     _module: Module,
     _folder: TempDir,
     kernel: Kernel,
     threads: u32,
     shared_bytes: u32,
     most_steps: u64,
-    /// Words of marks for each thread of a reduced search, if they are not in shared memory.
+    /// Words of marks for each thread of a reduced search; 0 if they are in shared memory.
     marks: u32,
     tables: Vec<u32>,
 }
 
-/// Returns `None`, with the reason printed, without a compiler; with `WARPSET_REQUIRE_CXX` in the environment, it panics.
+/// Compiles the kernel. Without a compiler, prints the reason and returns `None`; with `WARPSET_REQUIRE_CXX` in the environment,
+/// panics.
 fn compile(sources: Sources) -> Option<Simulated> {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
@@ -79,7 +80,7 @@ fn compile(sources: Sources) -> Option<Simulated> {
     let options = ["-DMODEL=\"model.cuh\"".into(), format!("-DWARPSET_WIDTH={}", sources.model.layout.words)];
     let module = Module::compile(folder.path(), "run.cpp", &options)?;
     let (mut threads, mut shared_bytes, mut most_steps, mut marks) = (0, 0, 0, 0);
-    // SAFETY: the types are those in run.cpp; the module is kept with its kernel.
+    // SAFETY: the types match run.cpp; the module is kept with its kernel.
     let kernel = unsafe {
         let describe = module.symbol::<unsafe extern "C" fn(*mut u32, *mut u32, *mut u64, *mut u32)>("simulated_describe");
         describe(&mut threads, &mut shared_bytes, &mut most_steps, &mut marks);
@@ -106,7 +107,7 @@ struct Argument {
 /// Results of the interpreter for some states.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expected {
-    /// Each successor once, without those that are the state itself.
+    /// Each successor once, except successors that equal their state.
     successors: HashSet<Vec<u32>>,
     /// Transitions, deadlocks and overflows.
     counts: [u64; 3],
@@ -124,7 +125,7 @@ struct Rounds<'a> {
     argument: Box<Argument>,
     /// First state of the round.
     next: u64,
-    /// Blocks, and states that one takes at a time.
+    /// Number of blocks, and number of states that a block takes at a time.
     shape: (u64, u64),
 }
 
@@ -329,7 +330,7 @@ fn check(
     }
 }
 
-/// Expands the states with each size and in each way. Returns the first difference.
+/// Expands the states with each size and each strategy of schedules. Returns the first difference.
 fn run<'a>(
     simulated: &'a Simulated,
     sources: (&'a Interpreted<'a>, &'a dyn Successors),
@@ -348,7 +349,7 @@ fn run<'a>(
     Ok(())
 }
 
-/// Expands states by the steps of stubborn sets. `stubborn`: compiled for the device; `right`: the interpreter's.
+/// Expands states by the steps of stubborn sets. `stubborn` is compiled for the device; `right` is the interpreter's choice.
 fn run_reduced(
     checks: &Checks,
     (stubborn, right): (&Stubborn, &Stubborn),
@@ -361,8 +362,8 @@ fn run_reduced(
     Some(run(&simulated, (&interpreted, &reduced), &some_states(&interpreted), sizes))
 }
 
-/// Checks reduced searches for deadlocks, for goals, and for both; in a plain run the last of these that the model has, since
-/// each is compiled.
+/// Checks reduced searches for deadlocks, for goals, and for both. A plain run makes only the last of these checks that the model
+/// has, because each check compiles a kernel.
 fn check_reduced(model: &Model, checks: &Checks, sizes: fn(least: u64) -> Vec<(u64, u64)>) {
     let all = KEPT.into_iter().rev().filter(|kept| !kept.goals || !checks.conditions.is_empty());
     for kept in all.take(sized(KEPT.len(), 1, 1)) {
@@ -386,8 +387,8 @@ fn ranks_expand_models_as_the_interpreter_does() {
     }
 }
 
-/// Each state has as many steps as a state of the model can have, to states that few other states lead to. So almost all reserved
-/// rows are used.
+/// Each state has as many steps as a state of the model can have. The steps lead to states that few other states lead to. So
+/// almost all reserved rows are used.
 #[test]
 fn ranks_fill_their_offers_to_the_last_row() {
     let step = |amount| format!("s -> s {{ effect x = x + {amount}; }}");
@@ -438,8 +439,8 @@ fn cycles(count: usize) -> String {
     )
 }
 
-/// Checks a net of this many cycles, and with a goal in two parts. Returns the words of marks of a thread that are not in
-/// shared memory.
+/// Checks a net of this many cycles, with a goal that has two parts. Returns the number of words of marks of a thread; 0 if they
+/// are in shared memory.
 fn check_reduced_net(count: usize) -> Option<u32> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.pnml");
@@ -468,7 +469,7 @@ fn reduced_searches_of_models_choose_as_the_interpreter_does() {
     check_reduced(text.model(), &checks, one_size);
 }
 
-/// Sets of one word, of as many words as a group has lanes, and of more words than a warp has lanes.
+/// Tests sets of one word, of as many words as a group has lanes, and of more words than a warp has lanes.
 #[test]
 fn reduced_searches_of_nets_choose_as_the_interpreter_does() {
     let in_shared = [5, 100].map(check_reduced_net);
@@ -477,8 +478,8 @@ fn reduced_searches_of_nets_choose_as_the_interpreter_does() {
     assert!(in_memory.is_none_or(|marks| marks > 0), "{in_memory:?}");
 }
 
-/// The dependencies of a small model lack a single bit: the comparison finds that, of a conflict and of an enabler.
-/// A and C take the same token; B lets C do so.
+/// If the dependencies of a small model lack a single bit, of a conflict or of an enabler, the comparison must find that. A and C
+/// take the same token; B lets C take it.
 #[test]
 fn a_missing_bit_is_found_in_choices_on_a_gpu() {
     let process = |name: &str, step: &str| format!("process {name} {{ state s, t; init s; trans s -> t {{ {step} }}; }}\n");

@@ -4,8 +4,9 @@
 // of lanes in which a transition is enabled. A block collects its figures in shared memory, as far as they fit, and adds them to
 // those of all blocks when it ends.
 //
-// `plan` has the tests, as gpu/survey.rs writes them: numbers of groups, firings, sums, number fields and shared fields; where
-// the groups, offsets of firings, offsets of sums, number fields and shared fields begin; the number of values of shared fields.
+// `plan` has the tests, as gpu/survey.rs writes them. It begins with the numbers of groups, firings, sums, number fields and
+// shared fields. Then it says where the groups, the offsets of firings, the offsets of sums, the number fields and the shared
+// fields begin, and how many values the shared fields have.
 
 #include "warpset/table.cuh"
 
@@ -42,8 +43,8 @@ struct Plan {
 };
 
 // Figures of a block in shared memory and, from figure `of_block` on, those of all blocks in device memory. All accesses are
-// relaxed. Their scope is the GPU, since a figure may be of all blocks. Each figure is by itself: no other data are read because
-// of it. The figures of a block are read after a barrier, all others after the kernel.
+// relaxed. Their scope is the GPU, because some figures belong to all blocks. No other data are read because of a figure. The
+// figures of a block are read after a barrier, all others after the kernel.
 struct Figures {
     u64* block;
     u64* all;
@@ -54,7 +55,7 @@ struct Figures {
     {
         atomicAdd(reinterpret_cast<unsigned long long*>(at(figure)), static_cast<unsigned long long>(more));
     }
-    // A read that is too old only costs an atomic access: figures never become smaller.
+    // An old value costs only an atomic access, because figures never become smaller.
     __device__ void raise(u32 figure, u64 value) const
     {
         u64* const most = at(figure);
@@ -84,7 +85,7 @@ __device__ u64 value_of(const u32* sum, const u32* state)
     return value;
 }
 
-// All threads of the warp must call it; `has_state`: whether `state` is one.
+// All threads of the warp must call it. `has_state`: whether this thread has a state; `state` is not read otherwise.
 __device__ void survey_state(const Plan& plan, const Figures& figures, bool has_state, const u32* state)
 {
     const bool counts = Warp::lane() == 0;
@@ -117,8 +118,8 @@ __device__ void survey_state(const Plan& plan, const Figures& figures, bool has_
 
 }  // namespace explore
 
-// Adds the figures of the states in slots first .. last to `all`. Blocks of whole warps; any number of blocks. Nothing may change
-// the table meanwhile.
+// Adds the figures of the states in slots first .. last to `all`. A launch has blocks of whole warps, and any number of them.
+// Nothing may change the table meanwhile.
 extern "C" __global__ void __launch_bounds__(256)
 survey_states(warpset::View view, const unsigned* plan_words, unsigned long long first, unsigned long long last,
               warpset::u64* all)

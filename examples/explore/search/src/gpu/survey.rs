@@ -1,4 +1,4 @@
-//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)): a thread per slot, so that no state leaves
+//! Figures of a net over all states of a table on a GPU ([`survey`](crate::survey)). A thread reads each slot, so no state leaves
 //! the GPU.
 
 use super::kernel::allocate;
@@ -24,7 +24,7 @@ const BLOCKS: u32 = 8;
 /// Slots of a launch: between launches the host can stop the pass.
 const SLOTS: u64 = 1 << 28;
 
-/// Numbers of words before the parts of a plan.
+/// Number of words at the beginning of a plan: the numbers of its parts, where they begin, and the number of values.
 const HEAD: usize = 11;
 
 /// The tests of a survey, as survey.cu reads them.
@@ -34,7 +34,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `numbers`: words, lowest bits and masks of fields; `codes`: also where the values of each begin, of `values` in all.
+    /// `numbers`: word, lowest bit and mask of each number field. `codes`: the same of each shared field, and where its values
+    /// begin among the `values` values of all shared fields.
     pub fn new<'a>(
         groups: &[FiringGroup],
         firings: &[Firing],
@@ -79,15 +80,17 @@ impl Plan {
         Self { words, figures: 1 + firings.len() + sum_count + 2 * number_count + values }
     }
 
-    /// The number of states, the firings, the largest values of the sums, complements of the least and the most tokens of each
-    /// number field, and whether each value of shared fields occurred. No other thread may change the table meanwhile.
+    /// Returns the figures in this order: the number of states; how often each transition fires; the largest value of each sum;
+    /// for each number field, the complement of its fewest tokens, then its most tokens; for each value of the shared fields, 1
+    /// if it occurred, else 0. Also returns the `Stop` that ended the pass early, if any. No other thread may change the table
+    /// meanwhile.
     ///
     /// # Errors
     ///
     /// The kernel cannot be compiled, there is no memory for the figures, or the driver fails.
     pub fn run<S: Storage>(&self, table: &VectorTable<S>, stop: fn() -> Option<Stop>) -> Result<(Vec<u64>, Option<Stop>)> {
         let context = table.device().cuda_context().context("the table is on a GPU")?;
-        // Some of the calls below do not bind it themselves.
+        // Some of the calls below do not bind the context themselves.
         context.bind_to_thread()?;
         let function = table.compile("survey.cu", SURVEY)?.load_function("survey_states")?;
         let stream = context.new_stream()?;
@@ -95,7 +98,7 @@ impl Plan {
         let mut figures = allocate::<u64>(&stream, self.figures as u64)?.ok_or(DriverError(CUDA_ERROR_OUT_OF_MEMORY))?;
         stream.memset_zeros(&mut figures)?;
         let multiprocessors = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
-        // An indexed table may have more rows than slots. The kernel passes over references that no state has.
+        // An indexed table may have more rows than slots. The kernel skips references at which there is no state.
         let mut end = table.slots();
         while table.reference(end).is_some() {
             end *= 2;
@@ -113,9 +116,9 @@ impl Plan {
             let mut launch = stream.launch_builder(&function);
             launch.arg(&view).arg(&plan).arg(&first).arg(&last).arg(&mut figures);
             // SAFETY:
-            // - the arguments are those of `survey_states` in its order;
+            // - the arguments match the parameters of `survey_states`;
             // - the plan is one that `new` has written for states of the table, and `figures` has the room that it needs;
-            // - `last` exceeds the number of slots only for an indexed table, which compares numbers with that of its rows;
+            // - `last` exceeds the number of slots only for an indexed table, whose kernels check row numbers against its rows;
             // - the table does not grow meanwhile.
             unsafe { launch.launch(config) }?;
             stream.synchronize()?;

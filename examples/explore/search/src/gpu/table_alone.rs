@@ -1,10 +1,10 @@
-//! Throughput of the table when it has the GPU to itself: it gets successors as the exploration offers them, in batches of the
-//! library's own kernel.
+//! Throughput of the table when it has the GPU to itself. The library's own kernel puts batches of successors, in the form in
+//! which the exploration offers them.
 //!
 //! Threads expand a sample of the states. Their successors, with parents and changes, are in device memory before the clock
-//! starts. All of them are stored by then, so the table finds every vector and puts none. No exploration that puts an offer for
-//! each of its states can be as fast. The offers include duplicates that the exploration's cache drops before they reach the
-//! table.
+//! starts. All of them are stored by then, so the table finds every vector and puts none. The result is an upper bound for every
+//! exploration that puts an offer for each of its states. The offers include duplicates that the exploration's cache drops before
+//! they reach the table.
 
 use super::{GpuEngine, Offers, SearchMemory};
 use crate::successors::{Expansion, Successors, differences};
@@ -17,13 +17,13 @@ use warpset::{Reference, Storage};
 /// Number of batches; the first one only warms up.
 const BATCHES: usize = 4;
 
-/// States whose successors make a batch: several times as many as a GPU has threads, and more than its cache holds.
+/// Number of states whose successors make a batch: several times as many as a GPU has threads, and more than its cache holds.
 const STATES: usize = 1 << 20;
 
-/// Consecutive states in discovery order, as a block of the kernel expands them.
+/// Number of consecutive states in discovery order that are expanded together, as a block of the kernel expands them.
 const TILE: usize = 256;
 
-/// Fewest states: a smaller batch takes no longer than its launch.
+/// Minimum number of states: a smaller batch takes no longer than its launch.
 const LEAST_STATES: usize = 1 << 18;
 
 impl<S: Storage> GpuEngine<'_, S> {

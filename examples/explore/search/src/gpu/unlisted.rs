@@ -13,8 +13,8 @@ pub(super) enum Unlisted<D> {
 }
 
 impl<D> Unlisted<D> {
-    /// Words of the states at these places in the order of the search. `first`: place of the first state that is stored here.
-    /// `read` copies words from the GPU.
+    /// Returns the words of the states at these places in the order of the search. `first`: place of the first state that is
+    /// stored here. `read` copies words from the GPU.
     pub fn words(
         &self,
         places: &Range<u64>,
@@ -64,7 +64,8 @@ mod tests {
     use super::*;
     use anyhow::bail;
 
-    /// A search without a list can be saved: its initial state, or the states of the checkpoint that it resumes.
+    /// A search without a list can be saved: the checkpoint has its initial state, or the states of the checkpoint that it
+    /// resumes.
     #[test]
     fn states_are_known_without_a_list() {
         let words: Vec<u32> = (0..12).collect();

@@ -1,10 +1,11 @@
-// Random walks on the GPU: a walk per thread, without a table.
+// Random walks on the GPU: one walk per thread, without a table.
 //
 // The model's next-state functions and walk.cuh (codegen), the definitions of gpu/program.rs and registers.cuh precede this text.
 //
 // A thread takes one walk after another, each as simulation.rs defines it. It chooses the next step in two passes over all
-// choices of all units: the first one counts the steps, the second one stops at the chosen one. So successors take no memory. A
-// launch ends after a number of steps of each thread. Meanwhile the position of its walk lies in device memory.
+// choices of all units: the first pass counts the steps, the second one stops at the chosen step. So successors take no memory. A
+// launch ends after each thread has taken a number of steps. Between launches, the position of the thread's walk is in device
+// memory.
 
 #include "warpset/core/layout.cuh"
 
@@ -33,8 +34,8 @@ struct Walker {
 
 constexpr u64 between_walks = ~0ull, no_walk_left = ~1ull;
 
-// Sums over all launches. All accesses by several threads are relaxed: no other data depend on them before the kernel has
-// ended, but for `next`, whose numbers go to one thread each. Mirrored by `WalkCounts` in gpu/walks.rs.
+// Sums over all launches. All accesses by several threads are relaxed: no other data depend on the sums before the kernel has
+// ended, except on `next`, and each number of `next` goes to one thread. Mirrored by `WalkCounts` in gpu/walks.rs.
 struct WalkCounts {
     u64 next;        // number of the first walk that no thread has
     u64 before;      // complement of the smallest number of a walk with a violation; 0 if there is none
@@ -55,7 +56,7 @@ struct WalkLimits {
     u64 deadlocks;  // 1: a state without any step is a violation
 };
 
-// Calls `give` with the successor by each step, in the order of all engines, until it returns false.
+// Calls `give` with the successor of each step, in the order that all engines use, until `give` returns false.
 template <class Give>
 EXPLORE_FN void each_step(const u32* tables, const WalkState& from, Notes& notes, Give&& give)
 {
@@ -75,7 +76,7 @@ EXPLORE_FN void each_step(const u32* tables, const WalkState& from, Notes& notes
     }
 }
 
-// The number of a walk that is left, if this thread's walk has ended.
+// Gives this thread the number of a remaining walk, if there is one.
 EXPLORE_FN void next_walk(const WalkLimits& limits, WalkCounts* counts, Walker& own)
 {
     own.walk = fetch_add_relaxed(&counts->next, 1);
@@ -95,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(128)
     EXPLORE_UNROLL
     for (u32 word = 0; word < state_words; ++word) state.words[word] = words[word * threads + thread];
     u64 walks = 0, steps = 0, deadlocks = 0, longest = 0, overflows = 0;
-    // A walk behind one with a violation does not matter.
+    // After a violation was found, walks with higher numbers do not matter.
     if (own.walk < no_walk_left && own.walk > ~load_relaxed(&counts->before)) own.walk = between_walks;
     EXPLORE_NO_UNROLL
     for (u64 left = limits.slice; left > 0 && own.walk != no_walk_left; --left) {

@@ -1,4 +1,4 @@
-//! Random walks on a GPU: a walk per thread ([`simulation`](crate::simulation)).
+//! Random walks on a GPU, one walk per thread ([`simulation`](crate::simulation)).
 
 use super::program::{REGISTERS, SURROUNDINGS};
 use crate::checks::Checks;
@@ -20,13 +20,13 @@ const KERNEL: &str = include_str!("walks.cu");
 /// Threads of a block.
 const THREADS: u32 = 128;
 
-/// Time of a launch that is aimed at: between launches the host can stop the walks.
+/// Intended duration of a launch: between launches the host can stop the walks.
 const LAUNCH: Duration = Duration::from_millis(100);
 
 /// Steps of each thread in the first launch.
 const FIRST_SLICE: u64 = 1 << 8;
 
-/// Number in [`Walker::walk`] of a thread that has no walk at first.
+/// [`Walker::walk`] of a thread that has no walk at first.
 const BETWEEN_WALKS: u64 = u64::MAX;
 
 /// `explore::Walker` in walks.cu.
@@ -70,7 +70,7 @@ unsafe impl DeviceRepr for WalkCounts {}
 // SAFETY: `repr(C)` of integers without padding, as in walks.cu.
 unsafe impl DeviceRepr for WalkLimits {}
 
-/// Program text that takes walks, for any GPU.
+/// Program text of the kernel that takes walks, for any GPU.
 pub fn source_of_walks(model: &Model, checks: &Checks) -> String {
     let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
     format!("{SURROUNDINGS}{}{WALK}{REGISTERS}{KERNEL}", generate(model, &conditions, None))
@@ -81,7 +81,7 @@ pub struct GpuWalks<'a> {
     model: &'a Model,
     function: CudaFunction,
     stream: Arc<CudaStream>,
-    /// Most blocks that run at once.
+    /// Maximum number of blocks that run at once.
     resident: u32,
 }
 
@@ -96,7 +96,7 @@ impl<'a> GpuWalks<'a> {
         assert!(model.property.is_none(), "walks are without a property");
         ensure_fits(model)?;
         let context = device.cuda_context().context("the device is not a GPU")?;
-        // The kernel uses no table, but the headers are those of one.
+        // The kernel uses no table, but gets the headers of one.
         let of_states = BucketTable::builder(model.layout.words);
         let module = gpu::load(device, &of_states, "walks.cu", &source_of_walks(model, interpreted.checks))?;
         context.bind_to_thread()?;
@@ -133,8 +133,8 @@ impl<'a> GpuWalks<'a> {
             let mut launch = stream.launch_builder(function);
             launch.arg(&model_tables).arg(&initial).arg(&mut walkers).arg(&mut words).arg(&mut counts).arg(&limits);
             // SAFETY:
-            // - the arguments are those of `take_walks` in its order, each of the layout that it has in walks.cu;
-            // - the tables and the initial state are those of the model that was compiled;
+            // - the arguments match the parameters of `take_walks` in order and layout (walks.cu);
+            // - the tables and the initial state belong to the compiled model;
             // - there is a walker and a state for each thread of the grid.
             unsafe { launch.launch(config) }?;
             let now = stream.clone_dtoh(&counts)?[0];

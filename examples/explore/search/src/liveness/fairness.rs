@@ -182,9 +182,7 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
         initial: &[u32],
         residue: &Residue,
     ) -> Result<Run> {
-        // A run that enters the component in an accepting state is shorter.
-        let is_best = |state: &[u32]| self.automaton.is_accepting(state);
-        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue, is_best)?;
+        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue, |all| Ok(all[0]))?;
         let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
         let within = "its component has one";
         let mut run = match graph.accepting[entry as usize] {

@@ -133,7 +133,49 @@ impl<V: Send> StateGraph<V> {
                 }
             }
         }
-        let of_state = self.values.len() / count.max(1);
+        self.in_order(&order, &number)
+    }
+
+    /// Numbers the states in the order in which a depth-first search leaves them: the targets of most steps have lower numbers.
+    pub fn in_post_order(self) -> Self
+    where
+        V: Copy,
+    {
+        const WAITING: u32 = NOWHERE - 1;
+        let count = self.members.len();
+        let (mut number, mut order) = (vec![NOWHERE; count], Vec::with_capacity(count));
+        // States on the path, each with the number of its successors that were looked at.
+        let mut path: Vec<(u32, u32)> = Vec::new();
+        for first in std::iter::once(self.initial).filter(|first| *first != NOWHERE).chain(0..count as u32) {
+            if number[first as usize] != NOWHERE {
+                continue;
+            }
+            number[first as usize] = WAITING;
+            path.push((first, 0));
+            while let Some((state, looked_at)) = path.last_mut() {
+                let successors = self.successors(*state as usize);
+                let next = successors[*looked_at as usize..].iter().position(|to| number.get(*to as usize) == Some(&NOWHERE));
+                if let Some(next) = next {
+                    let to = successors[*looked_at as usize + next];
+                    *looked_at += next as u32 + 1;
+                    number[to as usize] = WAITING;
+                    path.push((to, 0));
+                } else {
+                    number[*state as usize] = order.len() as u32;
+                    order.push(*state);
+                    path.pop();
+                }
+            }
+        }
+        self.in_order(&order, &number)
+    }
+
+    /// Numbers the states in an order. `number`: the new number of each state.
+    fn in_order(self, order: &[u32], number: &[u32]) -> Self
+    where
+        V: Copy,
+    {
+        let of_state = self.values.len() / self.members.len().max(1);
         let new_number = |target: &u32| number.get(*target as usize).copied().unwrap_or(NOWHERE);
         let mut graph = Self {
             initial: new_number(&self.initial),

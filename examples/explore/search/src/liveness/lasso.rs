@@ -17,7 +17,7 @@ use crate::interpreter::{Interpreter, Scratch};
 use crate::successors::Successors;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use warpset::{Reference, Storage};
 use warpset_model::product::ProductStep;
 use warpset_support::components::components;
@@ -66,20 +66,22 @@ impl ResidueGraph {
         &self.targets[self.starts[state]..self.starts[state + 1]]
     }
 
-    /// Finds a shortest path within a component, of at least one step, from a state to a state for which `wanted` holds. Returns
-    /// the states of the path without the first one.
-    fn path(&self, from: u32, component: &[u32], wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
+    /// Finds a shortest path within a component, of at least one step, from one of some states to a state for which `wanted`
+    /// holds. Returns the states of the path.
+    fn path(&self, from: &[u32], component: &[u32], wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
         let mut before: HashMap<u32, u32> = HashMap::new();
-        let mut waiting = VecDeque::from([from]);
+        let (first, mut waiting): (HashSet<u32>, VecDeque<u32>) =
+            (from.iter().copied().collect(), from.iter().copied().collect());
         while let Some(state) = waiting.pop_front() {
             for &next in self.successors(state as usize) {
-                if component[next as usize] != component[from as usize] || before.contains_key(&next) {
+                if component[next as usize] != component[state as usize] || before.contains_key(&next) {
                     continue;
                 }
                 before.insert(next, state);
                 if wanted(next) {
-                    let mut path = vec![next];
-                    while before[&path[path.len() - 1]] != from {
+                    // Only the first state of a shortest path is one to begin with.
+                    let mut path = vec![next, state];
+                    while !first.contains(&path[path.len() - 1]) {
                         path.push(before[&path[path.len() - 1]]);
                     }
                     path.reverse();
@@ -117,19 +119,28 @@ impl<S: Storage, X: Successors> ResidueSearch<'_, S, X> {
                 residue.set_on_cycle(residue.members[state]);
             }
         }
-        // A run that enters the component in an accepting state is shorter.
-        let is_best = |state: &[u32]| self.automaton.is_accepting(state);
-        let (mut states, entry) = path_to_marked(self.table, self.source, self.limits, initial, residue, is_best)?;
-        let entry = residue.members.iter().position(|of| *of == entry).context("it is in the residue")? as u32;
-        let to_accepting = match graph.accepting[entry as usize] {
-            true => Vec::new(),
-            false => graph.path(entry, &component, |at| graph.accepting[at as usize]).context("its component has one")?,
+        // The way from the component's first state to an accepting one.
+        let mut inside = Vec::new();
+        let choose = |entries: &[Reference]| {
+            let places: HashMap<u64, usize> = entries.iter().enumerate().map(|(at, entry)| (entry.slot(), at)).collect();
+            let mut numbers = vec![0; entries.len()];
+            for (number, member) in residue.members.iter().enumerate() {
+                places.get(&member.slot()).into_iter().for_each(|at| numbers[*at] = number as u32);
+            }
+            let is_accepting = |number: &u32| graph.accepting[*number as usize];
+            inside = match numbers.iter().copied().find(is_accepting) {
+                Some(entry) => vec![entry],
+                None => graph.path(&numbers, &component, |at| is_accepting(&at)).context("its component has one")?,
+            };
+            Ok(residue.members[inside[0] as usize])
         };
-        let accepting = to_accepting.last().copied().unwrap_or(entry);
-        let cycle = graph.path(accepting, &component, |at| at == accepting).context("its component is a cycle's")?;
+        let (mut states, _) = path_to_marked(self.table, self.source, self.limits, initial, residue, choose)?;
+        let (to_accepting, accepting) = (&inside[1..], inside[inside.len() - 1]);
+        let cycle = graph.path(&[accepting], &component, |at| at == accepting).context("its component is a cycle's")?;
+        let cycle = &cycle[1..];
         let begins = states.len() - 1 + to_accepting.len();
         let references: Vec<Reference> =
-            to_accepting.iter().chain(&cycle).map(|number| residue.members[*number as usize]).collect();
+            to_accepting.iter().chain(cycle).map(|number| residue.members[*number as usize]).collect();
         states.extend(self.table.get_many(&references)?.chunks_exact(self.source.width()).map(<[u32]>::to_vec));
         Ok(Run { states, begins, movers: None })
     }

@@ -125,7 +125,7 @@ impl Possible {
         }
         outcome.verdict = Verdict::Violated;
         drop(graph);
-        let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false)?;
+        let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |all| Ok(all[0]))?;
         outcome.found = Some(lost(Violation::Condition(0), states));
         Ok(())
     }
@@ -209,7 +209,8 @@ pub fn path_to_fault<S: Storage, X: Successors>(
     let marks = marks(table);
     faulty.iter().for_each(|state| marks.set_on_cycle(*state));
     let initial = interpreter.model().initial_state();
-    let (states, _) = path_to_marked(table, source, limits, &initial, &marks, |_| false).context("the condition has a fault")?;
+    let (states, _) =
+        path_to_marked(table, source, limits, &initial, &marks, |all| Ok(all[0])).context("the condition has a fault")?;
     let fault = conditions.iter().find_map(|condition| interpreter.value(condition, &states[states.len() - 1]).err());
     let fault = fault.context("a fault of the condition cannot be repeated: please report this as a bug")?;
     Ok(lost(Violation::Fault(fault), states))

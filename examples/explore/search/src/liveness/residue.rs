@@ -482,15 +482,15 @@ pub struct Workspace {
     parents: Vec<u32>,
 }
 
-/// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state: the least one of the
-/// first level with such states, of those for which `is_best` returns true if there are any.
+/// The states of a shortest path to a state that is marked as on a cycle, and the reference of that state. `choose` gets all such
+/// states of least depth, from the least to the greatest, and returns one of them.
 pub fn path_to_marked<S: Storage, X: Successors>(
     table: &VectorTable<S>,
     source: &X,
     limits: Limits,
     initial: &[u32],
     residue: &Residue,
-    is_best: impl Fn(&[u32]) -> bool,
+    choose: impl FnOnce(&[Reference]) -> Result<Reference>,
 ) -> Result<(Vec<Vec<u32>>, Reference)> {
     let width = source.width();
     let first = table.locate_many(initial)?[0].context("the initial state is stored")?;
@@ -500,9 +500,11 @@ pub fn path_to_marked<S: Storage, X: Successors>(
     let entry = loop {
         let level = levels.last().expect("it begins with one");
         let entries: Vec<Reference> = level.iter().filter(|of| residue.is_on_cycle(**of)).copied().collect();
-        let words = table.get_many(&entries)?;
-        if let Some((_, entry)) = words.chunks_exact(width).zip(entries).min_by_key(|(state, _)| (!is_best(state), *state)) {
-            break entry;
+        if !entries.is_empty() {
+            let words = table.get_many(&entries)?;
+            let mut entries: Vec<(&[u32], Reference)> = words.chunks_exact(width).zip(entries).collect();
+            entries.sort_unstable_by_key(|(state, _)| *state);
+            break choose(&entries.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>())?;
         }
         kept += (level.len() * size_of::<Reference>()) as u64;
         ensure!(table.bytes() + 2 * kept <= limits.bytes, "memory ran out during the search for the path");

@@ -316,7 +316,7 @@ fn formulas_have_these_verdicts_in_every_language() {
 #[test]
 fn random_products_are_violated_unfairly_only_too() {
     let mut runner = TestRunner::deterministic();
-    let products = (0..600).map(|_| read(&random::product().new_tree(&mut runner).unwrap().current()));
+    let products = (0..1000).map(|_| read(&random::product().new_tree(&mut runner).unwrap().current()));
     let verdicts =
         products.filter_map(|dve| Some((has_accepting_cycle(&graph(&dve.model, 2000)?), has_fair_cycle(&dve.model, 20_000)?)));
     let verdicts: Vec<_> = verdicts.collect();
