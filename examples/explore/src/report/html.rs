@@ -1,8 +1,7 @@
 //! The report as one page of HTML, which opens without a network. It has no scripts, so a model's names can run none.
 
-use super::Report;
+use super::summary::Summary;
 use super::verdicts::{Check, Decision};
-use crate::exploration::End;
 use crate::ir::Model;
 use crate::pictures::Run;
 use crate::pictures::chart::Chart;
@@ -44,25 +43,22 @@ pub fn path(model: &Model, run: &Run, chart: &Chart) -> String {
     text + &format!("</table>\n<h2>Messages</h2>\n<div class=\"chart\" tabindex=\"0\">{}</div>\n", chart.svg())
 }
 
-impl Report<'_> {
-    /// The page, with the path that [`path`] gives, if there is one.
-    pub fn html(&self, path: &str) -> String {
-        let is_complete = self.exploration.end == End::Complete;
-        let check = |check: Check| {
-            let class = match check.verdict {
-                Decision::Holds | Decision::Unreachable => "good",
-                Decision::Violated | Decision::Reached => "bad",
-                Decision::NotDecided | Decision::NotChecked => "open",
-            };
-            format!("<li class=\"{class}\">{}</li>\n", xml(check.line(is_complete, false).trim()))
+/// The page, with the path that [`path`] gives, if there is one.
+pub fn page(summary: &Summary, path: &str) -> String {
+    let check = |check: &Check| {
+        let class = match check.verdict {
+            Decision::Holds | Decision::Unreachable => "good",
+            Decision::Violated | Decision::Reached => "bad",
+            Decision::NotDecided | Decision::NotChecked => "open",
         };
-        let checks: String = self.verdicts().into_iter().map(check).collect();
-        let row = |(name, value): &(&str, String)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", xml(value));
-        let rows: String = self.rows().iter().filter(|(name, _)| !name.is_empty()).map(row).collect();
-        let name = xml(&self.model.source.name);
-        format!(
-            "{HEAD}<title>{name}</title></head>\n<body><h1>{name}</h1>\n<h2>Checks</h2>\n<ul>\n{checks}</ul>\n{path}\
-             <h2>Run</h2>\n<table>\n{rows}</table>\n</body></html>\n"
-        )
-    }
+        format!("<li class=\"{class}\">{}</li>\n", xml(check.line(summary.complete, false).trim()))
+    };
+    let checks: String = summary.checks.iter().map(check).collect();
+    let row = |(name, value): &(&str, String)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", xml(value));
+    let rows: String = summary.rows().iter().filter(|(name, _)| !name.is_empty()).map(row).collect();
+    let name = xml(&summary.model);
+    format!(
+        "{HEAD}<title>{name}</title></head>\n<body><h1>{name}</h1>\n<h2>Checks</h2>\n<ul>\n{checks}</ul>\n{path}\
+         <h2>Run</h2>\n<table>\n{rows}</table>\n</body></html>\n"
+    )
 }

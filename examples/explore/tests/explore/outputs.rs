@@ -68,9 +68,9 @@ pub fn exports_are_the_same_from_every_table() {
         for memory in (1..60).step_by(sized(3, 6, 6)).map(|kib| format!("{kib}KiB")) {
             let (code, report) = json(&path, &[&export[..], goal, &["--memory", &memory]].concat());
             // There is one fewer transition than states until all of these states are expanded.
-            if report["transitions"].as_u64().unwrap() >= states {
+            if report["counts"]["transitions"].as_u64().unwrap() >= states {
                 assert!(code == Some(1) && !report["violation"].is_null(), "{memory}: {report}");
-                lost += u64::from(report["states"] == states);
+                lost += u64::from(report["counts"]["states"] == states);
             }
         }
         assert!(lost > 0, "{goal:?}");
@@ -86,7 +86,7 @@ pub fn recorded_vectors_can_be_replayed(replay: &Path) {
         let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
         // The initial state, and the target of every transition.
         assert_eq!(replayed["vectors"].as_u64(), Some(transitions + 1));
-        assert_eq!((replayed["distinct"].as_u64(), &replayed["width"]), (Some(states), &report["words"]));
+        assert_eq!((replayed["distinct"].as_u64(), &replayed["width"]), (Some(states), &report["table"]["words"]));
     }
 }
 
@@ -306,7 +306,7 @@ pub fn recording_has_a_limit() {
     let arguments = ["--record", file.to_str().unwrap(), "--record-bytes", "402"];
     // The search offers 583 vectors, of a few words each.
     let (code, report) = json(&model("mailbox"), &arguments);
-    let words = report["words"].as_u64().unwrap();
+    let words = report["table"]["words"].as_u64().unwrap();
     let taken = 402 / (4 * words);
     assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![413, 582, 1, 25]));
     assert_eq!((report["recorded"].as_u64(), report["not_recorded"].as_u64()), (Some(taken), Some(583 - taken)));
@@ -320,7 +320,7 @@ pub fn recordings_that_reached_their_limit_can_be_replayed(replay: &Path) {
     let (_, report) = json(&model("mailbox"), &["--record", file.to_str().unwrap(), "--record-bytes", "402"]);
     let output = Command::new(replay).arg(&file).args(["--json", "--device", "cpu:2"]).output().unwrap();
     let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    assert_eq!((&replayed["vectors"], &replayed["width"]), (&report["recorded"], &report["words"]));
+    assert_eq!((&replayed["vectors"], &replayed["width"]), (&report["recorded"], &report["table"]["words"]));
 }
 
 pub fn json_is_one_object_on_every_path() {
