@@ -139,7 +139,11 @@ impl Ending<'_> {
             };
             unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
         }
+        let mut colored = String::new();
         let coverage = coverage.map(|coverage| {
+            if let (Ok(coverage), Some(_)) = (&coverage, &page) {
+                colored = report::html::coverage(model, coverage);
+            }
             if let (Ok(coverage), Some(output)) = (&coverage, outputs.coverage) {
                 let json = coverage.json(model, exploration.end == End::Complete);
                 unwritten.keep(output.write_text(&format!("{json:#}\n")));
@@ -192,7 +196,7 @@ impl Ending<'_> {
         };
         let mut summary = report.summary();
         if let Some((output, path)) = page {
-            report.unwritten.keep(output.write_text(&report::html::page(&summary, &path)));
+            report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, &colored)));
             (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
         }
         let printed = match options.json {

@@ -311,6 +311,11 @@ fn main() -> ExitCode {
         Some(replay) => trial(name.to_string(), Box::new(move || test(&replay))),
         None => skipped(name.to_string(), "not built: cargo build --example replay"),
     }));
+    let has_browser = Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success());
+    trials.push(match has_browser {
+        true => trial("a_browser_shows_a_page".into(), Box::new(outputs::a_browser_shows_a_page)),
+        false => skipped("a_browser_shows_a_page".into(), "no program `chromium`"),
+    });
     for table in TABLES {
         let place = TableOnDevice { device: "cpu:2", table };
         let in_one_table: &[OfPlace] = if table == TABLES[0] || full() { &IN_ONE_TABLE } else { &[] };

@@ -38,9 +38,40 @@ pub fn a_page_shows_verdicts_path_and_figures() {
         assert!(violated.contains(part), "{part} is missing: {violated}");
     }
     let (code, holds) = page("peterson", &wrong);
-    assert!(code == Some(0) && holds.contains("<li class=\"good\">holds: invariant ") && !holds.contains("<svg"), "{holds}");
+    assert!(code == Some(0) && holds.contains("<li class=\"good\">holds: invariant ") && !holds.contains("<h2>Path"), "{holds}");
+    // A bar for each level. Coverage is shown if it was counted: here two lines have steps that never happen.
+    assert_eq!((holds.matches("<rect ").count(), holds.contains("<h2>Coverage")), (7, false), "{holds}");
+    assert!(holds.contains("<title>level 0: 1 state</title>"), "{holds}");
+    let (_, covered) = page("peterson", &["--goal", "turn == 7", "--unreached"]);
+    let lines = |class: &str| covered.matches(&format!("<td class=\"{class}\"><code>")).count();
+    assert_eq!((lines("good"), lines("bad")), (8, 0), "{covered}");
+    let (_, stopped) = page("peterson", &["--max-depth", "0", "--unreached"]);
+    assert!(stopped.contains("<td class=\"bad\"><code>"), "{stopped}");
     let (code, lasso) = page("peterson", &["--ltl", "G F P_0.critical"]);
     assert!(code == Some(1) && lasso.contains("state 1 (the loop begins here)"), "{lasso}");
+}
+
+/// A browser shows a page as a picture, in light and in dark colours, and finds all of it well-formed.
+pub fn a_browser_shows_a_page() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (page, picture) = (at("report.html"), at("page.png"));
+    let arguments = ["--invariant", "P_0.critical + P_1.critical <= 1", "--unreached", "--report", &page];
+    assert_eq!(explore(&model("peterson_wrong"), arguments).status.code(), Some(1));
+    let shown = ["preferredColorScheme=1", "preferredColorScheme=0"].map(|colors| {
+        let options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,1400"];
+        let mut browser = Command::new("chromium");
+        browser.args(options).args([format!("--blink-settings={colors}"), format!("--screenshot={picture}")]);
+        browser.args([format!("--user-data-dir={}", at("profile")), format!("file://{page}")]).env("HOME", folder.path());
+        let output = browser.output().unwrap();
+        let bytes = std::fs::read(&picture).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        std::fs::remove_file(&picture).unwrap();
+        assert_eq!((&bytes[..8], &bytes[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 3, 232, 0, 0, 5, 120][..]));
+        bytes
+    });
+    assert_ne!(shown[0], shown[1], "both pictures have the same colours");
+    // An empty page of that size has a few thousand bytes.
+    assert!(shown.iter().all(|picture| picture.len() > 20_000), "{:?}", shown.map(|picture| picture.len()));
 }
 
 pub fn exports_are_the_same_from_every_table() {
