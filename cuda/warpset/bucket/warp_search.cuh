@@ -147,9 +147,11 @@ private:
     {
         const u32 in_tile = Warp::lane() % tile, tile_start = Warp::lane() - in_tile;
         const u32 my_class = Table::class_of_bucket(probe.bucket);
-        // If the tiles share out the lanes, tile t % tiles reads in turn t the bucket of the lane that lane t calls `owner_of_turn`,
-        // and this lane's bucket is read in turn `my_turn`. If the looking lanes take fewer passes of the loop than all lanes do,
-        // the turns are theirs alone. Otherwise each tile has a turn for each of its own lanes.
+        // If the tiles share out the lanes, tile t % tiles reads in turn t: the bucket of the lane that lane t has in
+        // `owner_of_turn`. This lane's bucket is read in turn `my_turn`. If the looking lanes take fewer passes of the loop than
+        // all lanes do, the turns are theirs alone.
+        //
+        // Otherwise each tile has a turn for each of its own lanes.
         constexpr u32 pass = shares_looks ? tiles * in_flight : in_flight;
         u32 turns = shares_looks ? Warp::size : tile, my_turn = Warp::lane(), owner_of_turn = Warp::lane();
         if constexpr (shares_looks) {

@@ -114,8 +114,8 @@ fn explore(file: &Path, threads: usize) -> Result<Figures> {
     let output = command.arg(file).args(["--json", "--device", &device]).env("WARPSET_CACHE", "off").output()?;
     let report: Value = serde_json::from_slice(&output.stdout).context("the report of explore")?;
     ensure!(report["complete"] == true, "explore has not explored all: {report}");
-    let number = |name: &str| report[name].as_f64().with_context(|| format!("no {name} in the report"));
-    Ok((number("states")? as u64, number("seconds")?, number("bytes_per_state")?))
+    let number = |part: &str, name: &str| report[part][name].as_f64().with_context(|| format!("no {part}.{name} in the report"));
+    Ok((number("counts", "states")? as u64, number("time", "explore")?, number("table", "bytes_per_state")?))
 }
 
 /// Runs a program in a folder. Returns what it prints, or `None` if it is not installed.

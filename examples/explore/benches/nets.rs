@@ -131,8 +131,8 @@ fn explore(net: &Path, threads: usize) -> Result<Figures> {
     let output = Command::new(env!("CARGO_BIN_EXE_explore")).arg(net).args(arguments).output()?;
     let report: Value = serde_json::from_slice(&output.stdout).context("the report of explore")?;
     ensure!(report["complete"] == true, "explore has not explored all: {report}");
-    let number = |name: &str| report[name].as_u64().with_context(|| format!("no {name} in the report"));
-    Ok((number("states")?, number("transitions")?, report["seconds"].as_f64().context("no seconds in the report")?))
+    let number = |name: &str| report["counts"][name].as_u64().with_context(|| format!("no {name} in the report"));
+    Ok((number("states")?, number("transitions")?, report["time"]["explore"].as_f64().context("no time in the report")?))
 }
 
 /// The nets to measure, with their names.

@@ -299,7 +299,7 @@ fn searches() -> Result<()> {
                 let (report, seconds) = explore(&model.path, more)?;
                 ensure!(report["complete"] == true, "{}: {report}", model.name);
                 times[which] = times[which].min(seconds);
-                states[which] = report["states"].as_u64().unwrap_or(0);
+                states[which] = report["counts"]["states"].as_u64().unwrap_or(0);
                 is_reduced = report["reduction"].is_string();
             }
         }

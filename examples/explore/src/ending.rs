@@ -139,7 +139,11 @@ impl Ending<'_> {
             };
             unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
         }
+        let mut colored = String::new();
         let coverage = coverage.map(|coverage| {
+            if let (Ok(coverage), Some(_)) = (&coverage, &page) {
+                colored = report::html::coverage(model, coverage);
+            }
             if let (Ok(coverage), Some(output)) = (&coverage, outputs.coverage) {
                 let json = coverage.json(model, exploration.end == End::Complete);
                 unwritten.keep(output.write_text(&format!("{json:#}\n")));
@@ -190,10 +194,16 @@ impl Ending<'_> {
             surveyed,
             reduction,
         };
+        let mut summary = report.summary();
         if let Some((output, path)) = page {
-            report.unwritten.keep(output.write_text(&report.html(&path)));
+            report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, &colored)));
+            (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
         }
-        program::print(&if options.json { format!("{}\n", report.json()) } else { report.text(program::prints_colors()) })?;
+        let printed = match options.json {
+            true => serde_json::to_string(&summary)? + "\n",
+            false => report.text(&summary, program::prints_colors()),
+        };
+        program::print(&printed)?;
         report.unwritten.print();
         if let Some(text) = text.filter(|_| options.step) {
             step::walk(text, &steps_along)?;

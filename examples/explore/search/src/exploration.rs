@@ -186,12 +186,36 @@ pub struct Exploration {
     pub found: Option<Found>,
     /// Largest size of the lists of states in bytes. Excludes the table.
     pub list_bytes: u64,
+    /// Number of states of each level that has begun, if the engine keeps them.
+    pub level_sizes: LevelSizes,
+}
+
+/// Most levels whose sizes are kept: a chain of states has as many levels as states.
+const MOST_LEVELS: usize = 1 << 16;
+
+/// The numbers of states of levels, from the first one on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LevelSizes(Vec<u64>);
+
+impl LevelSizes {
+    /// Adds the size of a level that begins.
+    pub fn add(&mut self, states: u64) {
+        if self.0.len() < MOST_LEVELS {
+            self.0.push(states);
+        }
+    }
+
+    /// The sizes of all `levels` levels. `None` if some are unknown: those before a search was resumed, those after the most that
+    /// are kept, and all of an engine that does not keep them.
+    pub fn of_all(&self, levels: u64) -> Option<&[u64]> {
+        (self.0.len() as u64 == levels).then_some(&*self.0)
+    }
 }
 
 impl Exploration {
     /// An exploration that ended because there was no memory for the initial state.
     pub fn of_nothing() -> Self {
-        Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0 }
+        Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0, level_sizes: LevelSizes::default() }
     }
 }
 
@@ -234,6 +258,16 @@ mod tests {
     use crate::interpreter::{Fault, Wrong};
     use crate::ir::Span;
     use std::time::Duration;
+
+    #[test]
+    fn sizes_of_levels_are_told_only_if_all_are_known() {
+        let mut sizes = LevelSizes::default();
+        assert_eq!((sizes.of_all(0), sizes.of_all(1)), (Some(&[][..]), None));
+        (0..MOST_LEVELS as u64).for_each(|size| sizes.add(size));
+        assert_eq!(sizes.of_all(MOST_LEVELS as u64).map(|all| all[7]), Some(7));
+        sizes.add(1);
+        assert_eq!((sizes.0.len(), sizes.of_all(MOST_LEVELS as u64 + 1)), (MOST_LEVELS, None));
+    }
 
     /// After the reason for one end is removed, the next rule gives the end.
     #[test]

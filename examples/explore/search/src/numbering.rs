@@ -8,7 +8,7 @@
 //! The engine of threads answers questions about the states, over the same table.
 
 use crate::ctl::{self, Branching, BranchingTime};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Lists, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Lists, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
 use crate::interpreter::{Interpreter, Step};
 use crate::liveness::check::Liveness;
@@ -188,6 +188,8 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };
         let mut found: Option<Found> = None;
         let mut list_bytes = 0;
+        let mut level_sizes = LevelSizes::default();
+        level_sizes.add(1);
         // States before `done` are expanded; states before `level_end` belong to this level or an earlier one.
         let (mut done, mut level_end) = (0, 1);
         let end = loop {
@@ -200,6 +202,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
                 level_end = numbered.len();
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max(size);
+                level_sizes.add(size);
             }
             counts.waiting = (level_end - done) as u64;
             let is_refused = !observer(&counts);
@@ -235,7 +238,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
                 break end;
             }
         };
-        Ok(Exploration { counts, end, found, list_bytes })
+        Ok(Exploration { counts, end, found, list_bytes, level_sizes })
     }
 
     /// Expands states in parallel. The returned pieces are in the order of the states.

@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::output::{Output, Unwritten};
 use crate::program;
 use crate::report;
-use crate::report::net::ignored_json;
+use crate::report::net::ignored;
 use crate::report::runs::run_json;
 use crate::report::verdicts::why;
 use crate::stopping::{self, Stop};
@@ -486,9 +486,11 @@ impl Properties {
             let report = json!({
                 "model": model.source.name,
                 "properties": properties,
-                "ignored": ignored_json(model),
-                "states": counts.map(|(counts, _)| counts.states),
-                "transitions": counts.map(|(counts, _)| counts.transitions),
+                "ignored": ignored(model),
+                "counts": {
+                    "states": counts.map(|(counts, _)| counts.states),
+                    "transitions": counts.map(|(counts, _)| counts.transitions),
+                },
                 "complete": counts.map(|(_, is_whole)| is_whole),
                 "error": failure.map(|error| format!("{error:#}")).or(unwritten.sentence()),
                 "exit_code": code,

@@ -1,5 +1,6 @@
 //! The part of a report about formulas of branching time.
 
+use super::summary::Rows;
 use crate::ctl::{Answer, Asked, Branching, Outcome, Witness};
 use crate::escaping;
 use crate::exit;
@@ -7,6 +8,7 @@ use crate::ir::Model;
 use crate::liveness::check::Verdict;
 use crate::numbers::counted;
 use indicatif::HumanBytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
@@ -46,30 +48,44 @@ pub fn shows(answered: Answered) -> String {
     format!("formula {verdict}: {}", answered.asked.text)
 }
 
-/// Rows of the report.
-pub fn rows(branching: &Branching, outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let how = if outcome.in_sweeps { "successors computed again in sweeps" } else { "states and steps in memory" };
-    let parts = counted(branching.parts.all().len() as u64, "part");
-    let (load, search) = (outcome.load.as_secs_f64(), outcome.search.as_secs_f64());
-    let mut rows = vec![
-        ("formulas", format!("{}, {parts} in all; {how}, {}", branching.formulas.len(), HumanBytes(outcome.bytes))),
-        ("time of formulas", format!("{search:.2} s, {load:.2} s of it to load states and steps")),
-    ];
-    rows.extend(outcome.why.as_ref().map(|why| ("no answer", format!("{why:#}"))));
-    rows
+/// Figures of the evaluation of formulas.
+#[derive(Serialize)]
+pub struct FormulaFigures {
+    formulas: usize,
+    /// Different parts of all formulas.
+    parts: usize,
+    bytes: u64,
+    /// Whether successors were computed again in sweeps, because there was no memory for all steps.
+    in_sweeps: bool,
+    seconds_load: f64,
+    seconds: f64,
+    no_answer: Option<String>,
 }
 
-/// Adds the answers to the report's object.
-pub fn add(report: &mut Value, branching: &Branching, outcome: &Outcome) {
-    report["ctl"] = json!({
-        "formulas": branching.formulas.len(),
-        "parts": branching.parts.all().len(),
-        "bytes": outcome.bytes,
-        "in_sweeps": outcome.in_sweeps,
-        "seconds_load": outcome.load.as_secs_f64(),
-        "seconds": outcome.search.as_secs_f64(),
-        "no_answer": outcome.why.as_ref().map(|why| format!("{why:#}")),
-    });
+impl FormulaFigures {
+    pub fn of(branching: &Branching, outcome: &Outcome) -> Self {
+        Self {
+            formulas: branching.formulas.len(),
+            parts: branching.parts.all().len(),
+            bytes: outcome.bytes,
+            in_sweeps: outcome.in_sweeps,
+            seconds_load: outcome.load.as_secs_f64(),
+            seconds: outcome.search.as_secs_f64(),
+            no_answer: outcome.why.as_ref().map(|why| format!("{why:#}")),
+        }
+    }
+
+    /// Rows of the report.
+    pub fn rows(&self) -> Rows {
+        let how = if self.in_sweeps { "successors computed again in sweeps" } else { "states and steps in memory" };
+        let parts = counted(self.parts as u64, "part");
+        let mut rows = vec![
+            ("formulas", format!("{}, {parts} in all; {how}, {}", self.formulas, HumanBytes(self.bytes))),
+            ("time of formulas", format!("{:.2} s, {:.2} s of it to load states and steps", self.seconds, self.seconds_load)),
+        ];
+        rows.extend(self.no_answer.clone().map(|why| ("no answer", why)));
+        rows
+    }
 }
 
 /// The paths, or why they are missing.

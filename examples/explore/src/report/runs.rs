@@ -1,5 +1,6 @@
 //! The part of a report about runs, and about where states can lead: verdicts, runs, reasons.
 
+use super::summary::Rows;
 use crate::checks::Role;
 use crate::escaping;
 use crate::exit;
@@ -11,6 +12,7 @@ use crate::liveness::possible::{Outcome, Possible};
 use crate::numbers::counted;
 use crate::stopping::Stop;
 use indicatif::HumanCount;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
@@ -41,21 +43,111 @@ pub fn exit_code(conclusion: &Conclusion) -> u8 {
     }
 }
 
-/// Rows of the report.
-pub fn rows(conclusion: &Conclusion, question: &Question, model: &Model) -> Vec<(&'static str, String)> {
-    let (locations, kind) = (question.automaton.accepting.len(), question.kind.word());
-    let states = counted(locations as u64, "state");
-    let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
-    let mut rows = vec![("property", format!("{}{fair}", question.text)), ("automaton", format!("{states}, {kind}"))];
-    if let Some(accepting) = conclusion.accepting {
-        rows.push(("accepting states", HumanCount(accepting).to_string()));
+/// The answer to a question about runs, or about where states can lead.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum AboutRuns {
+    Runs(OfRuns),
+    Leads(Leads),
+}
+
+#[derive(Serialize)]
+pub struct OfRuns {
+    property: String,
+    fair: Option<&'static str>,
+    #[serde(serialize_with = "as_word")]
+    verdict: Verdict,
+    /// Assertions of the model; a search with a property does not check them.
+    unchecked_assertions: usize,
+    automaton: &'static str,
+    automaton_states: usize,
+    accepting: Option<u64>,
+    passes: u64,
+    lasso: Option<Value>,
+    no_lasso: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct Leads {
+    property: String,
+    #[serde(serialize_with = "as_word")]
+    verdict: Verdict,
+    no_answer: Option<String>,
+    /// Why the path is missing; [`super::summary::Summary::no_path`] in JSON.
+    #[serde(skip)]
+    no_path: Option<String>,
+}
+
+impl AboutRuns {
+    pub fn of(
+        conclusion: Option<&(&Question, Conclusion)>,
+        answer: Option<(&Possible, &Outcome)>,
+        model: &Model,
+    ) -> Option<Self> {
+        let of_runs = conclusion.map(|(question, conclusion)| {
+            let error = conclusion.lasso.as_ref().and_then(|lasso| lasso.as_ref().err());
+            Self::Runs(OfRuns {
+                property: question.text.clone(),
+                fair: question.is_fair.then_some("weak"),
+                verdict: conclusion.verdict,
+                unchecked_assertions: model.assertions.len(),
+                automaton: question.kind.word(),
+                automaton_states: question.automaton.accepting.len(),
+                accepting: conclusion.accepting,
+                passes: conclusion.passes.into(),
+                lasso: run_json(conclusion, model, question),
+                no_lasso: error.map(|error| format!("{error:#}")),
+            })
+        });
+        of_runs.or(answer.map(|(possible, outcome)| {
+            let why = outcome.why.as_ref().filter(|_| outcome.verdict == Verdict::Unknown);
+            Self::Leads(Leads {
+                property: question_text(possible),
+                verdict: outcome.verdict,
+                no_answer: why.map(|why| format!("{why:#}")),
+                no_path: why_no_path(outcome),
+            })
+        }))
     }
-    rows.push(("passes", conclusion.passes.to_string()));
-    rows.push(("verdict", sentence(conclusion.verdict).into()));
-    if !model.assertions.is_empty() {
-        rows.push(("assertions", format!("NOT checked ({}): search without the property", model.assertions.len())));
+
+    /// Rows of the report.
+    pub fn rows(&self) -> Rows {
+        match self {
+            Self::Runs(of) => of.rows(),
+            Self::Leads(Leads { property, verdict, no_answer, no_path }) => {
+                let mut rows = vec![("property", property.clone()), ("verdict", sentence(*verdict).into())];
+                rows.extend(no_answer.clone().map(|why| ("no answer", why)));
+                rows.extend(no_path.clone().map(|why| ("no path", why)));
+                rows
+            }
+        }
     }
-    rows
+}
+
+impl OfRuns {
+    fn rows(&self) -> Rows {
+        let states = counted(self.automaton_states as u64, "state");
+        let fair = if self.fair.is_some() { " (of weakly fair runs)" } else { "" };
+        let mut rows =
+            vec![("property", format!("{}{fair}", self.property)), ("automaton", format!("{states}, {}", self.automaton))];
+        rows.extend(self.accepting.map(|accepting| ("accepting states", HumanCount(accepting).to_string())));
+        rows.push(("passes", self.passes.to_string()));
+        rows.push(("verdict", sentence(self.verdict).into()));
+        if self.unchecked_assertions > 0 {
+            rows.push(("assertions", format!("NOT checked ({}): search without the property", self.unchecked_assertions)));
+        }
+        rows
+    }
+}
+
+fn as_word<S: Serializer>(verdict: &Verdict, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(word(*verdict))
+}
+
+/// Why the path to a state that was found is missing.
+pub fn why_no_path(outcome: &Outcome) -> Option<String> {
+    let why = outcome.why.as_ref().filter(|_| outcome.verdict != Verdict::Unknown);
+    why.map(|why| format!("{why:#}"))
 }
 
 /// The violating run, or why none can be shown.
@@ -72,52 +164,12 @@ pub fn run_json(conclusion: &Conclusion, model: &Model, question: &Question) -> 
     lasso.map(|lasso| lasso_json(lasso, model, &question.text))
 }
 
-/// Adds a conclusion to the report's object.
-pub fn add_conclusion(report: &mut Value, conclusion: &Conclusion, question: &Question, model: &Model) {
-    let lasso = conclusion.lasso.as_ref();
-    report["property"] = question.text.clone().into();
-    report["fair"] = if question.is_fair { "weak".into() } else { Value::Null };
-    report["verdict"] = word(conclusion.verdict).into();
-    report["unchecked_assertions"] = model.assertions.len().into();
-    report["automaton"] = question.kind.word().into();
-    report["automaton_states"] = question.automaton.accepting.len().into();
-    report["accepting"] = json!(conclusion.accepting);
-    report["passes"] = conclusion.passes.into();
-    report["seconds_search"] = conclusion.search.as_secs_f64().into();
-    report["seconds_path"] = conclusion.run.as_secs_f64().into();
-    report["lasso"] = json!(run_json(conclusion, model, question));
-    report["no_lasso"] = json!(lasso.and_then(|lasso| lasso.as_ref().err()).map(|error| format!("{error:#}")));
-}
-
 /// The question about where states can lead, as text.
 fn question_text(possible: &Possible) -> String {
     match possible.role {
         Role::Progress => format!("no livelock; progress: {}", possible.text),
         _ => format!("reachable from every state: {}", possible.text),
     }
-}
-
-/// Rows of the report for a question about where states can lead.
-pub fn rows_of_outcome(possible: &Possible, outcome: &Outcome) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("property", question_text(possible)), ("verdict", sentence(outcome.verdict).into())];
-    rows.extend(outcome.why.as_ref().map(|why| (missing(outcome), format!("{why:#}"))));
-    rows
-}
-
-/// Adds the answer to a question about where states can lead to the report's object.
-pub fn add_outcome(report: &mut Value, possible: &Possible, outcome: &Outcome) {
-    report["property"] = question_text(possible).into();
-    report["verdict"] = word(outcome.verdict).into();
-    report["seconds_search"] = outcome.search.as_secs_f64().into();
-    report["no_answer"] = Value::Null;
-    if let Some(why) = &outcome.why {
-        report[missing(outcome).replace(' ', "_")] = format!("{why:#}").into();
-    }
-}
-
-/// The missing part that `why` explains.
-fn missing(outcome: &Outcome) -> &'static str {
-    if outcome.verdict == Verdict::Unknown { "no answer" } else { "no path" }
 }
 
 /// The run as text: the initial state, each step with its changes, and where the loop begins.

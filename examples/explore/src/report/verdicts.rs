@@ -1,6 +1,7 @@
 //! The verdict of each condition that was asked for: a line of the text and an object of the JSON, from the same values.
 
 use super::branching::{self as answered, Answered};
+use super::summary::Summary;
 use super::{Finding, Report};
 use crate::checks::{Condition, Role, Violation};
 use crate::ctl::{self, Branching};
@@ -246,16 +247,15 @@ impl Report<'_> {
         }
         all
     }
+}
 
-    /// The block of verdicts, a line for each.
-    pub fn verdict_lines(&self, has_colors: bool) -> String {
-        let all = self.verdicts();
-        let is_complete = self.exploration.end == End::Complete;
-        let lines: String = all.iter().map(|check| check.line(is_complete, has_colors)).collect();
-        let is_asked = all.iter().any(|check| check.verdict != Decision::NotChecked);
-        let hint = if is_asked { String::new() } else { format!("  {NOTHING_ASKED}\n") };
-        format!("checks\n{lines}{hint}\n")
-    }
+/// The block of verdicts, a line for each.
+pub fn lines(summary: &Summary, has_colors: bool) -> String {
+    let Summary { checks, complete, .. } = summary;
+    let lines: String = checks.iter().map(|check| check.line(*complete, has_colors)).collect();
+    let is_asked = checks.iter().any(|check| check.verdict != Decision::NotChecked);
+    let hint = if is_asked { String::new() } else { format!("  {NOTHING_ASKED}\n") };
+    format!("checks\n{lines}{hint}\n")
 }
 
 fn decided(verdict: Verdict) -> Decision {

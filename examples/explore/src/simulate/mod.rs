@@ -19,7 +19,7 @@ use crate::outputs::trace_text;
 use crate::pictures;
 use crate::pictures::chart::Chart;
 use crate::program;
-use crate::report::net::{ignored_json, ignored_row};
+use crate::report::net::{ignored, ignored_row};
 use crate::report::not_traced_text;
 use crate::spread::RankPlan;
 use crate::stopping::{self, Stop};
@@ -190,7 +190,7 @@ impl Done<'_> {
         if let Some(path) = self.not_traced {
             rows.push(("trace", not_traced_text(path)));
         }
-        rows.extend(ignored_row(self.model));
+        rows.extend(ignored_row(&ignored(self.model)));
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
         rows.push(("time", format!("compile {}, simulate {}", seconds(self.taken.compile), seconds(self.taken.time))));
         rows.push(("steps a second", HumanFloatCount(self.per_second().round()).to_string()));
@@ -220,7 +220,7 @@ impl Done<'_> {
             "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.taken.compile.as_secs_f64(),
             "seconds": self.taken.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
             "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)),
-            "ignored": ignored_json(self.model), "not_traced": self.not_traced.map(not_traced_text), "error": error, "exit_code": code,
+            "ignored": ignored(self.model), "not_traced": self.not_traced.map(not_traced_text), "error": error, "exit_code": code,
         })
     }
 }

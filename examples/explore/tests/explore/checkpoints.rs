@@ -44,13 +44,13 @@ pub fn searches_go_on_with_the_same_counts_and_paths(place: TableOnDevice) {
     for most in ["1", "2", "5", "30", "300", "10k"] {
         let (code, before) = place.json(&path, &["--max-states", most, "--checkpoint", name]);
         assert_eq!(
-            (code, &before["checkpoint"]["states"], &before["resumed_states"]),
-            (Some(3), &before["states"], &Value::Null)
+            (code, &before["checkpoint"]["states"], &before["counts"]["resumed_states"]),
+            (Some(3), &before["counts"]["states"], &Value::Null)
         );
         for device in of_devices {
             let (code, report) = resumed(TableOnDevice { device, ..place }, &path, &file, &[]);
             assert_eq!((code, counts(&report)), (Some(0), all(4)), "{most} {device}");
-            assert!(report["resumed_states"].as_u64() >= before["states"].as_u64(), "{report}");
+            assert!(report["counts"]["resumed_states"].as_u64() >= before["counts"]["states"].as_u64(), "{report}");
         }
     }
     // Resumes from one checkpoint to the next in the same file, with different engines and numbers of threads.

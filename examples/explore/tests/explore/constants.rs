@@ -31,13 +31,13 @@ pub fn constants_have_other_values() {
         (&["--const", " N = 255", "--const", "LOW=-32768"], 256),
     ] {
         let report = reported(&path, arguments);
-        assert_eq!(report["states"].as_u64(), Some(states), "{arguments:?}");
+        assert_eq!(report["counts"]["states"].as_u64(), Some(states), "{arguments:?}");
         // Every engine, and conditions, have the same values.
         let report = reported(
             &path,
             &[arguments, &["--engine", "compiled", "--invariant", "x <= N", "--invariant", "a[0] >= LOW"]].concat(),
         );
-        assert_eq!(report["states"].as_u64(), Some(states), "{arguments:?}");
+        assert_eq!(report["counts"]["states"].as_u64(), Some(states), "{arguments:?}");
     }
     let report = reported(&path, &["--const", "LOW=3", "--const", "N=4"]);
     assert_eq!(report["constants"], serde_json::json!({ "LOW": 3, "N": 4 }));
@@ -66,11 +66,11 @@ const UNITS: &str = "<toolspecific tool=\"nupn\" version=\"1.1\"><size places=\"
 pub fn initial_values_of_objects_and_places_are_constants() {
     let (_folder, path) = written_as("m.slco", SHOP);
     // 3 values of n for one, and 2 for two; the machine ends between its statements.
-    let before = reported(&path, &[])["states"].as_u64().unwrap();
+    let before = reported(&path, &[])["counts"]["states"].as_u64().unwrap();
     let more = reported(&path, &["--const", "two.n=2"]);
     let same = reported(&path, &["--const", "two.n=1", "--const", "two.b=false"]);
-    assert_eq!(same["states"].as_u64(), Some(before));
-    assert!(more["states"].as_u64() > Some(before) && more["constants"] == serde_json::json!({ "two.n": 2 }), "{more}");
+    assert_eq!(same["counts"]["states"].as_u64(), Some(before));
+    assert!(more["counts"]["states"].as_u64() > Some(before) && more["constants"] == serde_json::json!({ "two.n": 2 }), "{more}");
     assert_eq!(json(&path, &["--const", "one.b=true", "--invariant", "not one.b"]).0, Some(1));
     let (_folder, path) = written_as("m.pnml", NET);
     for (arguments, states) in [
@@ -81,7 +81,7 @@ pub fn initial_values_of_objects_and_places_are_constants() {
         (&["--const", "p=300", "--token-bits", "4"], 301),
     ] {
         let report = reported(&path, arguments);
-        assert_eq!(report["states"].as_u64(), Some(states), "{arguments:?}: {report}");
+        assert_eq!(report["counts"]["states"].as_u64(), Some(states), "{arguments:?}: {report}");
         assert_eq!(
             report["constants"].as_object().map(|all| all.len()),
             Some(arguments.iter().filter(|of| **of == "--const").count())
@@ -89,9 +89,9 @@ pub fn initial_values_of_objects_and_places_are_constants() {
     }
     // A section of units that is no longer right is left out, as if the file had this marking.
     let (_folder, safe) = written_as("m.pnml", &NET.replace("</net>", &format!("{UNITS}</net>")));
-    assert_eq!(reported(&safe, &[])["states"], 2);
+    assert_eq!(reported(&safe, &[])["counts"]["states"], 2);
     let output = explore(&safe, ["--const", "p=3", "--json"]);
-    assert_eq!(only_object(&output)["states"], 4, "{output:?}");
+    assert_eq!(only_object(&output)["counts"]["states"], 4, "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("the NUPN section says"), "{output:?}");
     assert_eq!(json(&path, &["--const", "p=3", "--const", "a=b=2", "--goal", "tokens(\"a=b\") == 5"]).0, Some(1));
 }

@@ -249,7 +249,7 @@ pub fn a_fault_is_reported_whatever_was_found_before(place: TableOnDevice) {
 pub fn overflows_are_reported(place: TableOnDevice) {
     let (_folder, path) = written("byte i; process P { state s; init s; trans s -> s { effect i = i + 1; }; } system async;");
     let (code, report) = place.json(&path, &[]);
-    assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
+    assert_eq!((code, counts(&report), report["counts"]["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
     let output = explore_on(place.device, &path, ["--table", place.table]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 store wrapped"));
 }
@@ -278,7 +278,7 @@ pub fn parents_are_kept_while_the_table_grows(place: TableOnDevice) {
     }
     // --parents implies the kind of table. A fault also has its path by parents if nothing else is checked.
     let (code, report) = json_on(place.device, &path, &[&last[..], &begins, &["--parents"]].concat());
-    assert!(code == Some(1) && report["table"].as_str().is_some_and(|table| table.contains("index")), "{report}");
+    assert!(code == Some(1) && report["table"]["kind"].as_str().is_some_and(|table| table.contains("index")), "{report}");
     let (_folder, faulty) = written(
         "byte i, a[3]; process P { state s; init s; trans s -> s { guard i < 9; effect a[i] = 1, i = i + 1; }; } system async;",
     );
@@ -313,10 +313,10 @@ pub fn cycles_are_measured(place: TableOnDevice) {
     let (code, report) = place.json(&path, &["--gpu-time"]);
     assert_eq!((code, counts(&report)), (Some(0), [29_791, 86_490, 1, 91, 721]));
     for name in ["fetching", "generating", "caching", "putting", "waiting"] {
-        assert!(report["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
+        assert!(report["gpu_time"]["cycles"][name].as_u64().is_some_and(|cycles| cycles > 0), "{name}: {report}");
     }
     // Levels that found the table full are repeated.
-    assert!(report["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
+    assert!(report["gpu_time"]["offered"].as_u64().is_some_and(|offered| offered >= 86_490), "{report}");
     let output = explore_on(place.device, &path, ["--gpu-time", "--table", place.table]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("the table alone was not measured: too few states"), "{text}");
@@ -325,10 +325,10 @@ pub fn cycles_are_measured(place: TableOnDevice) {
 pub fn the_time_is_split() {
     let mut command = command_of(model("peterson").to_str().unwrap(), &["--engine", "compiled", "--json"]);
     let report = only_object(&command.env("WARPSET_CACHE", "off").output().unwrap());
-    for name in ["seconds", "seconds_parse", "seconds_device", "seconds_table", "seconds_compile", "seconds_path"] {
-        assert!(report[name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
+    for name in ["explore", "parse", "device", "table", "compile", "path"] {
+        assert!(report["time"][name].as_f64().is_some_and(|seconds| seconds >= 0.0), "{name}: {report}");
     }
-    assert!(report["seconds_compile"].as_f64() > Some(0.01), "a compiler takes longer");
+    assert!(report["time"]["compile"].as_f64() > Some(0.01), "a compiler takes longer");
     let text = String::from_utf8(explore(&model("peterson"), [""; 0]).stdout).unwrap();
     let line = text.lines().find(|line| line.starts_with("time ")).unwrap();
     assert!([" parse ", " table ", " compile ", " explore "].iter().all(|part| line.contains(part)), "{line}");

@@ -118,8 +118,8 @@ pub fn products_are_exported_with_their_verdict() {
         assert_eq!(of_export["lasso"].is_object() || of_export["path"].is_object(), code == Some(1), "{of_export}");
         let again = json(&out, &[]).1;
         assert_eq!(
-            ["states", "transitions", "levels"].map(|key| &again[key]),
-            ["states", "transitions", "levels"].map(|key| &report[key])
+            ["states", "transitions", "levels"].map(|key| &again["counts"][key]),
+            ["states", "transitions", "levels"].map(|key| &report["counts"][key])
         );
     }
 }
@@ -287,7 +287,7 @@ pub fn slco_has_faults_and_overflows(place: TableOnDevice) {
     let (code, report) = place.json(&path, &["--goal", "i = 1"]);
     assert_eq!((code, report["path"]["length"].as_u64()), (Some(1), Some(85)));
     let (code, report) = place.json(&path, &[]);
-    assert_eq!((code, counts(&report), report["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(3)));
+    assert_eq!((code, counts(&report), report["counts"]["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(3)));
 }
 
 /// `WARPSET_SLCO` names the folder with `open.csv` and `open/`, `constructs.csv` and `constructs/`.
@@ -342,7 +342,7 @@ pub fn each_transition_may_have_a_label(place: TableOnDevice) {
         assert_eq!(report["state"]["variables"]["tree"].as_u64(), Some(19_000));
     }
     let (code, report) = place.json(&path, &["--goal", "enabled(STEQ)"]);
-    assert_eq!((code, report.get("states")), (Some(2), None), "{report}");
+    assert_eq!((code, report.get("counts")), (Some(2), None), "{report}");
 }
 
 pub fn labels_are_exported_as_they_were() {

@@ -61,10 +61,10 @@ pub fn full_memory_begins_again_with_smaller_slots() {
     let (_folder, path) = written(text);
     for device in ["cpu:1", "cpu:2"] {
         let (code, report) = json_on(device, &path, &["--memory", "150k", "--table", "bucket"]);
-        assert_eq!((code, report["end"].as_str(), &report["table_reason"]), (Some(3), Some("memory"), &Value::Null));
+        assert_eq!((code, report["end"].as_str(), &report["table"]["reason"]), (Some(3), Some("memory"), &Value::Null));
         let (code, report) = json_on(device, &path, &["--memory", "150k"]);
         let why = "auto: a table with larger slots had filled --memory";
-        assert_eq!((code, counts(&report)[0], report["table_reason"].as_str()), (Some(0), 29_792, Some(why)), "{report}");
+        assert_eq!((code, counts(&report)[0], report["table"]["reason"].as_str()), (Some(0), 29_792, Some(why)), "{report}");
         let output = explore_on(device, &path, ["--memory", "150k"]);
         assert!(String::from_utf8(output.stderr).unwrap().contains("note: the states fill --memory, so the search begins again"));
         // A finding is reported.
@@ -80,7 +80,7 @@ pub fn first_tables_fit_their_memory() {
         for (memory, bytes) in [("3MiB", 3 << 20), ("100k", 100_000)] {
             let (code, report) = json(&model("peterson"), &["--memory", memory, "--table", table]);
             assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![20, 34, 0, 7]), "{report}");
-            let taken = ["bytes", "bytes_lists"].map(|name| report[name].as_u64().expect(name)).iter().sum::<u64>();
+            let taken = ["bytes", "bytes_lists"].map(|name| report["table"][name].as_u64().expect(name)).iter().sum::<u64>();
             assert!(taken <= bytes, "{table}: {taken} of {bytes} bytes");
         }
         for (memory, capacity, text) in [
@@ -113,7 +113,7 @@ pub fn small_limits_are_filled() {
         for limit in [150_000, 220_000, 300_000u64] {
             let (code, report) = json(&path, &["--table", table, "--engine", "interpreted", "--memory", &limit.to_string()]);
             assert_eq!((code, report["end"].as_str()), (Some(3), Some("memory")), "{report}");
-            assert_eq!(report["memory_lacks"], "slots", "{report}");
+            assert_eq!(report["table"]["memory_lacks"], "slots", "{report}");
             let least = limit as f64 / f64::from(bytes_of_state) * 0.9 * 0.95;
             let states = counts(&report)[0];
             assert!(states as f64 >= least, "{table}, {limit} bytes: {states} states, not {least:.0}");
@@ -124,7 +124,7 @@ pub fn small_limits_are_filled() {
             let (_, report) = json(&path, &["--table", table, "--engine", "interpreted", "--memory", &limit.to_string()]);
             assert_eq!(report["end"].as_str(), Some("memory"), "{report}");
             assert!(counts(&report)[0] * 30 > limit, "{table}: {report}");
-            assert!(["slots", "nodes"].map(Value::from).contains(&report["memory_lacks"]), "{table}: {report}");
+            assert!(["slots", "nodes"].map(Value::from).contains(&report["table"]["memory_lacks"]), "{table}: {report}");
         }
     }
 }
@@ -151,7 +151,7 @@ pub fn memory_that_is_said_to_be_needed_suffices() {
         let mut words = needed.split([' ', ',']);
         let [number, unit] = [words.next().unwrap(), words.next().unwrap()];
         let (_, report) = json_on("cpu:1", &path, &["--table", table, "--engine", "interpreted", "--memory", memory]);
-        let bytes = report["memory_for_twice"].as_u64().expect("it is known at the end") as f64;
+        let bytes = report["table"]["memory_for_twice"].as_u64().expect("it is known at the end") as f64;
         // Each run draws hash functions of its own.
         let said = number.parse::<f64>().unwrap() * 1024.0;
         assert!(unit == "KiB" && (0.9..1.1).contains(&(bytes / said)), "{table}: {bytes} bytes, {number} {unit}");
@@ -166,7 +166,7 @@ pub fn tables_do_not_get_too_full(place: TableOnDevice) {
     let (_folder, path) = written(&chain(6000));
     let (code, report) = place.json(&path, &["--capacity", "64"]);
     assert_eq!((code, counts(&report)), (Some(0), [6001, 6000, 1, 6001, 1]));
-    let fill = report["fill"].as_f64().unwrap();
+    let fill = report["table"]["fill"].as_f64().unwrap();
     assert!(fill <= 0.86, "{fill}");
 }
 
@@ -369,7 +369,7 @@ pub fn factors_of_growth_leave_room_for_lists(place: TableOnDevice) {
     let mut command = Command::new(EXPLORE);
     let output = command.arg(path).args(arguments).env("WARPSET_SIMULATED_MEMORY", "6M").output().expect("the checker starts");
     let report = only_object(&output);
-    assert_eq!((&report["end"], &report["states"]), (&Value::from("complete"), &Value::from(100_000)), "{output:?}");
+    assert_eq!((&report["end"], &report["counts"]["states"]), (&Value::from("complete"), &Value::from(100_000)), "{output:?}");
 }
 
 /// Explores on a GPU of one multiprocessor, if it is simulated: its blocks leave little room in the list of states.
@@ -390,7 +390,7 @@ pub fn finished_levels_leave_the_list(place: TableOnDevice) {
     let (_folder, path) = written(COUNTERS);
     let options = ["--capacity", "40000", "--keep-going", "--goal", "a == 30 and b == 30 and c == 30"];
     let free = on_small_gpu(place, &path, &options);
-    let number = |report: &Value, name: &str| report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
+    let number = |report: &Value, name: &str| report["table"][name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
     let (table, lists) = (number(&free, "bytes"), number(&free, "bytes_lists"));
     if std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
         assert!(lists < 8 * 29_791 / 3, "{lists} bytes of lists: {free}");
@@ -421,9 +421,10 @@ pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
     // Without memory for a longer list it ends, with a message.
     if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
         let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
-        let memory = ["bytes", "bytes_lists"].map(|name| begun[name].as_u64().expect(name)).iter().sum::<u64>().to_string();
+        let memory =
+            ["bytes", "bytes_lists"].map(|name| begun["table"][name].as_u64().expect(name)).iter().sum::<u64>().to_string();
         let tight = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory]].concat());
-        assert_eq!((&tight["end"], &tight["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{tight}");
+        assert_eq!((&tight["end"], &tight["table"]["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{tight}");
         assert_eq!(tight["path"], Value::Null, "{tight}");
     }
 }

@@ -135,6 +135,8 @@ const OF_ANY_TABLE: [&str; 2] = ["walks_on_a_gpu_are_those_of_threads", "full_me
 
 const ONCE: &[(&str, fn())] = &[
     ("each_condition_has_a_verdict", verdicts::each_condition_has_a_verdict),
+    ("reports_have_the_form_of_the_schema", verdicts::reports_have_the_form_of_the_schema),
+    ("levels_have_their_sizes", verdicts::levels_have_their_sizes),
     ("similar_names_are_suggested", verdicts::similar_names_are_suggested),
     ("claiming_has_one_mistake_at_most", claiming::claiming_has_one_mistake_at_most),
     ("reduced_searches_find_the_same", reductions::reduced_searches_find_the_same),
@@ -309,6 +311,11 @@ fn main() -> ExitCode {
         Some(replay) => trial(name.to_string(), Box::new(move || test(&replay))),
         None => skipped(name.to_string(), "not built: cargo build --example replay"),
     }));
+    let has_browser = Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success());
+    trials.push(match has_browser {
+        true => trial("a_browser_shows_a_page".into(), Box::new(outputs::a_browser_shows_a_page)),
+        false => skipped("a_browser_shows_a_page".into(), "no program `chromium`"),
+    });
     for table in TABLES {
         let place = TableOnDevice { device: "cpu:2", table };
         let in_one_table: &[OfPlace] = if table == TABLES[0] || full() { &IN_ONE_TABLE } else { &[] };

@@ -47,7 +47,7 @@ pub fn net(places: &[(&str, u32)], transitions: &[&str], arcs: &[(&str, &str, u3
 }
 
 /// A net that asks and goes back, until it ends in a deadlock with two tokens in `done`. The tokens of `rest` never change.
-fn asking() -> String {
+pub fn asking() -> String {
     net(
         &[("idle", 1), ("asked", 0), ("done", 0), ("rest", 1)],
         &["ask", "back", "end"],

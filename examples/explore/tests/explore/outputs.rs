@@ -38,9 +38,40 @@ pub fn a_page_shows_verdicts_path_and_figures() {
         assert!(violated.contains(part), "{part} is missing: {violated}");
     }
     let (code, holds) = page("peterson", &wrong);
-    assert!(code == Some(0) && holds.contains("<li class=\"good\">holds: invariant ") && !holds.contains("<svg"), "{holds}");
+    assert!(code == Some(0) && holds.contains("<li class=\"good\">holds: invariant ") && !holds.contains("<h2>Path"), "{holds}");
+    // A bar for each level. Coverage is shown if it was counted: here two lines have steps that never happen.
+    assert_eq!((holds.matches("<rect ").count(), holds.contains("<h2>Coverage")), (7, false), "{holds}");
+    assert!(holds.contains("<title>level 0: 1 state</title>"), "{holds}");
+    let (_, covered) = page("peterson", &["--goal", "turn == 7", "--unreached"]);
+    let lines = |class: &str| covered.matches(&format!("<td class=\"{class}\"><code>")).count();
+    assert_eq!((lines("good"), lines("bad")), (8, 0), "{covered}");
+    let (_, stopped) = page("peterson", &["--max-depth", "0", "--unreached"]);
+    assert!(stopped.contains("<td class=\"bad\"><code>"), "{stopped}");
     let (code, lasso) = page("peterson", &["--ltl", "G F P_0.critical"]);
     assert!(code == Some(1) && lasso.contains("state 1 (the loop begins here)"), "{lasso}");
+}
+
+/// A browser shows a page as a picture, in light and in dark colours, and finds all of it well-formed.
+pub fn a_browser_shows_a_page() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (page, picture) = (at("report.html"), at("page.png"));
+    let arguments = ["--invariant", "P_0.critical + P_1.critical <= 1", "--unreached", "--report", &page];
+    assert_eq!(explore(&model("peterson_wrong"), arguments).status.code(), Some(1));
+    let shown = ["preferredColorScheme=1", "preferredColorScheme=0"].map(|colors| {
+        let options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,1400"];
+        let mut browser = Command::new("chromium");
+        browser.args(options).args([format!("--blink-settings={colors}"), format!("--screenshot={picture}")]);
+        browser.args([format!("--user-data-dir={}", at("profile")), format!("file://{page}")]).env("HOME", folder.path());
+        let output = browser.output().unwrap();
+        let bytes = std::fs::read(&picture).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        std::fs::remove_file(&picture).unwrap();
+        assert_eq!((&bytes[..8], &bytes[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 3, 232, 0, 0, 5, 120][..]));
+        bytes
+    });
+    assert_ne!(shown[0], shown[1], "both pictures have the same colours");
+    // An empty page of that size has a few thousand bytes.
+    assert!(shown.iter().all(|picture| picture.len() > 20_000), "{:?}", shown.map(|picture| picture.len()));
 }
 
 pub fn exports_are_the_same_from_every_table() {
@@ -68,9 +99,9 @@ pub fn exports_are_the_same_from_every_table() {
         for memory in (1..60).step_by(sized(3, 6, 6)).map(|kib| format!("{kib}KiB")) {
             let (code, report) = json(&path, &[&export[..], goal, &["--memory", &memory]].concat());
             // There is one fewer transition than states until all of these states are expanded.
-            if report["transitions"].as_u64().unwrap() >= states {
+            if report["counts"]["transitions"].as_u64().unwrap() >= states {
                 assert!(code == Some(1) && !report["violation"].is_null(), "{memory}: {report}");
-                lost += u64::from(report["states"] == states);
+                lost += u64::from(report["counts"]["states"] == states);
             }
         }
         assert!(lost > 0, "{goal:?}");
@@ -86,7 +117,7 @@ pub fn recorded_vectors_can_be_replayed(replay: &Path) {
         let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
         // The initial state, and the target of every transition.
         assert_eq!(replayed["vectors"].as_u64(), Some(transitions + 1));
-        assert_eq!((replayed["distinct"].as_u64(), &replayed["width"]), (Some(states), &report["words"]));
+        assert_eq!((replayed["distinct"].as_u64(), &replayed["width"]), (Some(states), &report["table"]["words"]));
     }
 }
 
@@ -306,7 +337,7 @@ pub fn recording_has_a_limit() {
     let arguments = ["--record", file.to_str().unwrap(), "--record-bytes", "402"];
     // The search offers 583 vectors, of a few words each.
     let (code, report) = json(&model("mailbox"), &arguments);
-    let words = report["words"].as_u64().unwrap();
+    let words = report["table"]["words"].as_u64().unwrap();
     let taken = 402 / (4 * words);
     assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![413, 582, 1, 25]));
     assert_eq!((report["recorded"].as_u64(), report["not_recorded"].as_u64()), (Some(taken), Some(583 - taken)));
@@ -320,7 +351,7 @@ pub fn recordings_that_reached_their_limit_can_be_replayed(replay: &Path) {
     let (_, report) = json(&model("mailbox"), &["--record", file.to_str().unwrap(), "--record-bytes", "402"]);
     let output = Command::new(replay).arg(&file).args(["--json", "--device", "cpu:2"]).output().unwrap();
     let replayed: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    assert_eq!((&replayed["vectors"], &replayed["width"]), (&report["recorded"], &report["words"]));
+    assert_eq!((&replayed["vectors"], &replayed["width"]), (&report["recorded"], &report["table"]["words"]));
 }
 
 pub fn json_is_one_object_on_every_path() {

@@ -228,7 +228,7 @@ pub fn states_are_merged_by_a_projection() {
         "{output:?}"
     );
     let (code, report) = json(&path, &["--export", name, "--project", "A,B", "--deadlock"]);
-    assert_eq!((code, report["states"].as_u64()), (Some(1), Some(42 * 62)), "{report}");
+    assert_eq!((code, report["counts"]["states"].as_u64()), (Some(1), Some(42 * 62)), "{report}");
     let (label, nodes, edges) = graph(&file);
     assert!(label.contains("2,604 states, 5,104 steps\\na node for each combination of A, B: 4 nodes"), "{label}");
     // A counts in 40 steps beside each of 62 states of B, and B in 60 beside each of 42.

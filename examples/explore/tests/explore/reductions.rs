@@ -31,10 +31,10 @@ fn compare(model: &Path, question: &[&str], compiles: bool) -> [u64; 2] {
         assert_eq!((reduced_code, depth(&report)), (code, depth(&whole)), "{question:?}: {report}");
         // A search that ends at a violation depends on the order of threads.
         if report["complete"] == Value::Bool(true) {
-            let counts = ["states", "transitions", "deadlocks", "levels"].map(|name| report[name].as_u64().unwrap());
+            let counts = ["states", "transitions", "deadlocks", "levels"].map(|name| report["counts"][name].as_u64().unwrap());
             assert_eq!(*left.get_or_insert(counts), counts, "{question:?} with {engine}, {table}, {device}");
         }
-        report["states"].as_u64().unwrap()
+        report["counts"]["states"].as_u64().unwrap()
     };
     let mut states = 0;
     for (table, compiled_on) in [("bucket", "cpu:1"), ("tree", "cpu:2"), ("tree-compact", "cpu:1"), ("indexed", "cpu:2")] {
@@ -45,7 +45,7 @@ fn compare(model: &Path, question: &[&str], compiles: bool) -> [u64; 2] {
             search("compiled", table, compiled_on);
         }
     }
-    [whole["states"].as_u64().unwrap(), states]
+    [whole["counts"]["states"].as_u64().unwrap(), states]
 }
 
 pub fn reduced_searches_find_the_same() {
@@ -191,8 +191,11 @@ pub fn reduced_nets_find_the_same() {
     }
     let (code, report) = json(&path, &["--reduce", "deadlocks"]);
     let (_, whole) = json(&path, &[]);
-    assert_eq!((code, &report["deadlocks"], &report["reduction"]), (Some(0), &whole["deadlocks"], &"deadlocks".into()));
-    assert!(report["states"].as_u64() < whole["states"].as_u64(), "{report}");
+    assert_eq!(
+        (code, &report["counts"]["deadlocks"], &report["reduction"]),
+        (Some(0), &whole["counts"]["deadlocks"], &"deadlocks".into())
+    );
+    assert!(report["counts"]["states"].as_u64() < whole["counts"]["states"].as_u64(), "{report}");
     // The tokens and firings of a reduced search are not the net's.
     assert_eq!((&report["max_tokens"], &report["firings"]), (&Value::Null, &Value::Null), "{report}");
 }
@@ -206,7 +209,7 @@ pub fn reduced_searches_say_so() {
     let (_folder, path) = written(&text);
     assert_eq!(compare(&path, &["--goal", "A.n == 7 and C.n == 9"], true), [780, 19]);
     let (code, report) = json(&path, &["--reduce", "deadlocks"]);
-    assert_eq!((code, &report["states"], &report["deadlocks"]), (Some(0), &28.into(), &1.into()), "{report}");
+    assert_eq!((code, &report["counts"]["states"], &report["counts"]["deadlocks"]), (Some(0), &28.into(), &1.into()), "{report}");
     assert_eq!(report["reduction"], "deadlocks");
     let output = explore(&path, ["--reduce", "deadlocks", "--deadlock"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("28 (reduced: deadlocks)"), "{output:?}");
@@ -214,7 +217,7 @@ pub fn reduced_searches_say_so() {
     let (_folder, path) =
         written("byte n; process P { state s; init s; trans s -> s { guard n < 9; effect n = n + 1; }; } system async;");
     let (_, report) = json(&path, &["--reduce", "deadlocks"]);
-    assert_eq!((&report["states"], &report["reduction"]), (&10.into(), &Value::Null), "{report}");
+    assert_eq!((&report["counts"]["states"], &report["reduction"]), (&10.into(), &Value::Null), "{report}");
     let output = explore(&path, ["--reduce", "deadlocks"]);
     let why = "10 (not reduced: fewer than 1 of 10 steps could be left out in a trial of at most 2000 states)";
     assert!(String::from_utf8_lossy(&output.stdout).contains(why), "{output:?}");
@@ -226,7 +229,7 @@ pub fn reduced_searches_say_so() {
         };
         let (_folder, path) = written(&format!("{}{}system async;", counter("A", "s"), counter("B", ends)));
         let (_, report) = json(&path, &["--reduce", "deadlocks"]);
-        assert_eq!((&report["states"], &report["reduction"]), (&states.into(), &reduction), "{report}");
+        assert_eq!((&report["counts"]["states"], &report["reduction"]), (&states.into(), &reduction), "{report}");
     }
 }
 
@@ -246,8 +249,9 @@ pub fn reduced_searches_are_resumed() {
     let name = file.to_str().unwrap();
     for question in [&["--reduce", "deadlocks"][..], &["--reduce", "goal", "--goal", "A.t and n[2] == 9 and n[3] == 9"]] {
         let (code, whole) = json(&path, question);
-        let counts = |report: &Value| ["states", "transitions", "deadlocks", "levels"].map(|name| report[name].as_u64());
-        assert!(whole["states"].as_u64().unwrap() > 32 && whole["reduction"].is_string(), "{whole}");
+        let counts =
+            |report: &Value| ["states", "transitions", "deadlocks", "levels"].map(|name| report["counts"][name].as_u64());
+        assert!(whole["counts"]["states"].as_u64().unwrap() > 32 && whole["reduction"].is_string(), "{whole}");
         for most in ["5", "20", "30"] {
             let arguments = [question, &["--max-states", most, "--checkpoint", name, "--engine", "interpreted"]].concat();
             let (stopped, _) = json(&path, &arguments);
@@ -337,15 +341,16 @@ fn models_of_a_list(list: &Path, file: impl Fn(&str) -> (PathBuf, &'static [&'st
         {
             continue;
         }
-        assert_eq!((code, report["deadlocks"].as_u64()), (Some(0), Some(deadlocks)), "{}", fields[0]);
+        assert_eq!((code, report["counts"]["deadlocks"].as_u64()), (Some(0), Some(deadlocks)), "{}", fields[0]);
         // A compiler takes a second for some nets.
         if states > 1000 {
             let (_, compiled) = json(&["--reduce", "deadlocks", "--engine", "compiled"]);
-            let counts = |report: &Value| ["states", "transitions", "deadlocks", "levels"].map(|name| report[name].as_u64());
+            let counts =
+                |report: &Value| ["states", "transitions", "deadlocks", "levels"].map(|name| report["counts"][name].as_u64());
             assert_eq!(counts(&compiled), counts(&report), "{}", fields[0]);
         }
         compared += 1;
-        logarithms += (report["states"].as_f64().unwrap() / states as f64).ln();
+        logarithms += (report["counts"]["states"].as_f64().unwrap() / states as f64).ln();
         if deadlocks > 0 {
             let (_, whole) = json(&["--deadlock"]);
             let (_, reduced) = json(&["--deadlock", "--reduce", "deadlocks"]);

@@ -81,15 +81,20 @@ pub fn only_object(output: &Output) -> Value {
     // A report contains an error only if an output could not be written.
     let is_unwritten = object["error"].as_str().is_some_and(|error| error.contains("cannot be written"));
     assert!(
-        is_unwritten || object["error"].is_string() == (object.get("states").is_none() && object.get("simulation").is_none()),
+        is_unwritten || object["error"].is_string() == (object.get("counts").is_none() && object.get("simulation").is_none()),
         "{output:?}"
     );
     object
 }
 
+/// A number among the counts of a report, or beside them.
+pub fn figure(report: &Value, name: &str) -> Option<u64> {
+    report["counts"].get(name).unwrap_or(&report[name]).as_u64()
+}
+
 /// States, transitions, deadlocks, levels, the widest level.
 pub fn counts(report: &Value) -> [u64; 5] {
-    ["states", "transitions", "deadlocks", "levels", "widest_level"].map(|name| report[name].as_u64().expect(name))
+    ["states", "transitions", "deadlocks", "levels", "widest_level"].map(|name| report["counts"][name].as_u64().expect(name))
 }
 
 /// Writes a model to a file in a folder of its own.

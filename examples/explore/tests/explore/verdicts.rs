@@ -3,6 +3,7 @@
 //! Keeps this promise of `examples/explore/docs/searching.md`:
 //!
 //! - Each condition has a verdict, which is `holds` only if all states were found; the JSON has the form of a schema.
+//! - `levels` has the size of each level, or nothing if some are unknown.
 
 use super::*;
 
@@ -27,6 +28,8 @@ fn ensure_valid(schema: &Value, value: &Value, at: &str) {
                 assert!(kinds.iter().any(is_of), "{at}: {value} is not {rule}");
             }
             "enum" => assert!(rule.as_array().unwrap().contains(value), "{at}: {value} is none of {rule}"),
+            // These are about objects only; `type` tells whether the value must be one.
+            "required" | "properties" | "additionalProperties" if !value.is_object() => {}
             "required" => {
                 for name in rule.as_array().unwrap() {
                     assert!(value.get(name.as_str().unwrap()).is_some(), "{at}: {name} is missing");
@@ -45,7 +48,7 @@ fn ensure_valid(schema: &Value, value: &Value, at: &str) {
                     .keys()
                     .for_each(|name| assert!(schema["properties"].get(name).is_some(), "{at}.{name}"));
             }
-            "items" => value.as_array().unwrap().iter().for_each(|value| ensure_valid(rule, value, &format!("{at}[]"))),
+            "items" => value.as_array().into_iter().flatten().for_each(|value| ensure_valid(rule, value, &format!("{at}[]"))),
             other => panic!("this test does not know `{other}`"),
         }
     }
@@ -65,6 +68,60 @@ fn head(path: &Path, arguments: &[&str]) -> Vec<String> {
     let text = String::from_utf8(explore(path, arguments).stdout).unwrap();
     assert!(text.starts_with("checks\n") && !text.contains('\x1b'), "{text}");
     text.lines().skip(1).take_while(|line| !line.is_empty()).map(|line| line.trim_start().to_string()).collect()
+}
+
+/// Outputs of all kinds have the form of the schema, also that of a search that ended early.
+pub fn reports_have_the_form_of_the_schema() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (peterson, crossing) = (model("peterson"), file("crossing.exp"));
+    let [record, export, trace, checkpoint] = ["r.npz", "e.aut", "t.json", "c"].map(at);
+    for (path, arguments) in [
+        (&peterson, &["--unreached", "--record", &record][..]),
+        (&peterson, &["--export", &export]),
+        (&peterson, &["--trace", &trace, "--table", "tree", "--memory", "64M"]),
+        (&peterson, &["--max-states", "2", "--checkpoint", &checkpoint]),
+        (&peterson, &["--resume", &checkpoint]),
+        (&peterson, &["--local-ranks", "2"]),
+        (&peterson, &["--reduce", "deadlocks"]),
+        (&peterson, &["--ltl", "G F P_0.critical", "--fair", "weak"]),
+        (&peterson, &["--ctl", "AG EF P_0.critical", "--ctl", "EF turn == 7"]),
+        (&peterson, &["--livelock", "P_0.critical"]),
+        (&peterson, &["--ef", "turn == 7"]),
+        (&crossing, &["--interleave", "NO_GATE", "--goal", "gate == 1"]),
+    ] {
+        verdicts(path, arguments);
+    }
+    let (_folder, net) = written_as("net.pnml", &nets::asking());
+    verdicts(&net, &["--deadlock"]);
+}
+
+/// The sizes of levels are those of a breadth-first search, whatever the engine.
+pub fn levels_have_their_sizes() {
+    let sizes: Vec<u64> = (0..=90)
+        .map(|sum| {
+            let of = |a: u64, b: u64| u64::from(a + b <= sum && sum - a - b <= 30);
+            (0..=30).map(|a| (0..=30).map(|b| of(a, b)).sum::<u64>()).sum()
+        })
+        .collect();
+    let (folder, path) = written(COUNTERS);
+    let export = folder.path().join("e.npz");
+    for arguments in [
+        &["--engine", "interpreted"][..],
+        &["--engine", "compiled", "--capacity", "64"],
+        &["--local-ranks", "3", "--capacity", "64"],
+        &["--export", export.to_str().unwrap()],
+    ] {
+        let (_, report) = json(&path, arguments);
+        assert_eq!(report["levels"], Value::from(sizes.clone()), "{arguments:?}");
+    }
+    // Those of levels that an earlier run had begun are not known.
+    let checkpoint = folder.path().join("c").to_str().unwrap().to_string();
+    let (_, report) = json(&path, &["--max-depth", "4"]);
+    assert_eq!(report["levels"], Value::from(&sizes[..5]));
+    json(&path, &["--max-states", "100", "--checkpoint", &checkpoint]);
+    let (_, report) = json(&path, &["--resume", &checkpoint]);
+    assert_eq!((report["complete"].as_bool(), &report["levels"]), (Some(true), &Value::Null));
 }
 
 pub fn each_condition_has_a_verdict() {

@@ -10,7 +10,7 @@ mod round;
 mod waiting;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists, Observer, Standing, bytes_of_marks};
+use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Lists, Observer, Standing, bytes_of_marks};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -88,6 +88,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         }
         // False if an offered state was lost because there was no memory to list it.
         let mut is_whole = true;
+        let mut level_sizes = LevelSizes::default();
         let end = 'levels: loop {
             // A resumed search may already have found all that it will find of the next level.
             let left = (waiting.left() + waiting.found()) as u64;
@@ -103,6 +104,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
             if !std::mem::take(&mut is_begun) {
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max(counts.waiting);
+                level_sizes.add(counts.waiting);
             }
             while waiting.left() > 0 {
                 // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
@@ -197,7 +199,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 parents.begin_level();
             }
         };
-        let exploration = Exploration { counts, end, found, list_bytes };
+        let exploration = Exploration { counts, end, found, list_bytes, level_sizes };
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
             match is_whole {
                 true => self.keep(checkpoints, counts, exploration.found.as_ref(), &waiting, &rejected.words),

@@ -38,7 +38,7 @@ use unlisted::Unlisted;
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::codegen::ensure_fits;
 use crate::ctl::{self, Branching, BranchingTime};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::interpreter::Interpreter;
 use crate::ir::Model;
@@ -463,7 +463,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                     found = if other.replaces(found.as_ref()) { Some(other) } else { found };
                 }
             }
-            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes });
+            // The kernel works through many levels without the host, and counts the states of the widest only.
+            let level_sizes = LevelSizes::default();
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes });
             // A level that found the table or the list full is repeated, whatever its counts are.
             let repeats = search.is_repeated(&offers);
             let (next_level, states) = match repeats {

@@ -11,7 +11,7 @@
 
 use super::agreement::{Stops, least_of};
 use super::worker::{Round, Worker};
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
 use crate::in_process::OfAnother;
 use crate::path::explored_again;
@@ -165,6 +165,7 @@ fn run<S: Storage, W: Worker<S>>(
     };
     worker.begin_level();
     sums.remaining = search.counts.states;
+    let mut level_sizes = LevelSizes::default();
     let end = 'levels: loop {
         let (mut has_begun, mut states_of_next) = (false, 0);
         loop {
@@ -184,6 +185,7 @@ fn run<S: Storage, W: Worker<S>>(
                 has_begun = true;
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max(sums.remaining);
+                level_sizes.add(sums.remaining);
             }
             counts.waiting = sums.remaining;
             if sums.remaining == 0 {
@@ -222,7 +224,7 @@ fn run<S: Storage, W: Worker<S>>(
         sums = Sums { remaining: states_of_next, ..sums };
     };
     let RankSearch { counts, found, list_bytes, .. } = search;
-    Ok(Exploration { counts, end, found, list_bytes })
+    Ok(Exploration { counts, end, found, list_bytes, level_sizes })
 }
 
 /// State of a search on one rank. It is equal on all ranks, except for `state`.

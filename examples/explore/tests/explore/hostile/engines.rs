@@ -49,7 +49,7 @@ enum Found {
 
 /// `None` if a limit ended the search, or the text is no model.
 fn found(code: i32, report: &Value) -> Option<Found> {
-    let number = |name: &str| report[name].as_u64();
+    let number = |name: &str| report["counts"][name].as_u64();
     match (code, report["violation"].as_str()) {
         (2 | 3, _) => None,
         (_, Some(violation)) if report["complete"] != true => {

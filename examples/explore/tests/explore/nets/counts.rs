@@ -121,7 +121,7 @@ impl Net {
 impl Figures {
     fn of(report: &Value) -> Self {
         let names = ["states", "transitions", "deadlocks", "levels", "max_tokens_in_place", "max_tokens"];
-        let numbers = names.map(|name| report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}")));
+        let numbers = names.map(|name| figure(report, name).unwrap_or_else(|| panic!("{name}: {report}")));
         let firings = report["firings"].as_object().unwrap_or_else(|| panic!("no firings: {report}"));
         Self { numbers, firings: firings.iter().map(|(id, count)| (id.clone(), count.as_u64().unwrap())).collect() }
     }
@@ -200,10 +200,10 @@ pub fn nets_go_on_from_checkpoints(place: TableOnDevice) {
     let name = file.to_str().unwrap();
     for (most, is_before) in [("100", true), ("280", false)] {
         let (code, report, text) = searched(place, &path, &["--max-states", most, "--checkpoint", name]);
-        assert_eq!((code, report["states"].as_u64() < Some(301)), (Some(3), true), "{report} {text}");
+        assert_eq!((code, report["counts"]["states"].as_u64() < Some(301)), (Some(3), true), "{report} {text}");
         let (code, report, text) = searched(place, &path, &["--resume", name]);
         assert_eq!((code, Figures::of(&report)), (Some(0), expected.clone()), "{most}: {text}");
-        assert_eq!(report["resumed_states"].is_null(), is_before, "{report}");
+        assert_eq!(report["counts"]["resumed_states"].is_null(), is_before, "{report}");
         assert_eq!(text.contains("begins from the start"), is_before, "{text}");
     }
     let (code, report, _) = searched(place, &path, &["--max-states", "100", "--checkpoint", name, "--goal", "tokens(p) == 300"]);
@@ -243,12 +243,12 @@ pub fn nets_at_borders_have_their_counts() {
     for table in TABLES {
         let (code, report, text) = searched(TableOnDevice { device: "cpu:2", table }, &path, &[]);
         assert_eq!((code, Figures::of(&report)), (Some(0), expected.clone()), "{text}");
-        assert_eq!(report["words"], 256, "{report}");
+        assert_eq!(report["table"]["words"], 256, "{report}");
     }
     // More places have narrower fields, of two bits at least.
     let (_folder, path) = written_as("net.pnml", &of_words(1024).text());
     let (code, report, text) = searched(TableOnDevice { device: "cpu:2", table: "tree" }, &path, &[]);
-    let found = (Figures::of(&report).numbers, report["words"].as_u64());
+    let found = (Figures::of(&report).numbers, report["table"]["words"].as_u64());
     assert_eq!((code, found), (Some(0), ([2, 2, 0, 2, 1, 1025], Some(129))), "{text}");
     let (_folder, path) = written_as("net.pnml", &of_words(4096).text());
     let output = explore(&path, ["--json"]);
