@@ -64,14 +64,6 @@ fn work(ordinal: usize) -> Result<(), Failed> {
     let device = Device::gpu(ordinal)?;
     let words = distinct(3, 0, scaled(4000, 1000));
     let count = words.len() as u64 / 3;
-    let sliced = BucketTable::builder(3).capacity(70_000).build(&device)?;
-    if let Some(error) = sliced.find_or_put_many(&words)?.error {
-        return Err(error.into());
-    }
-    sliced.reserve_total(140_000)?;
-    let stored = sliced.iter().collect::<warpset::Result<Vec<_>>>()?.len() as u64;
-    assert_eq!((sliced.len()?, stored), (count, count), "a table with slices that has grown");
-    drop(sliced);
     let rows = IndexedTable::builder(3).capacity(100).grows(true).build(&device)?;
     let table = BucketTable::builder(3).capacity(100).grows(true).build(&device)?;
     let everything = Request::new().outcomes(true).references(true).new_references(true);
@@ -100,6 +92,13 @@ fn work(ordinal: usize) -> Result<(), Failed> {
     stream.synchronize()?;
     table.clear()?;
     assert_eq!(table.len()?, 0, "after clearing");
+    let sliced = BucketTable::builder(3).capacity(70_000).build(&device)?;
+    if let Some(error) = sliced.find_or_put_many(&words)?.error {
+        return Err(error.into());
+    }
+    sliced.reserve_total(140_000)?;
+    let stored = sliced.iter().collect::<warpset::Result<Vec<_>>>()?.len() as u64;
+    assert_eq!((sliced.len()?, stored), (count, count), "a table with slices that has grown");
     // Errors that a drop or a call of `cudarc` has recorded instead of returning them.
     context.check_err()?;
     Ok(())

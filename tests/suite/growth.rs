@@ -4,8 +4,8 @@
 //!
 //! - Growth moves every vector, and none is New again (also `overlapping_calls.rs`).
 //! - A table that grows by itself grows before it is 0.85 full, and not for ever.
-//! - A bucket table from 2^16 slots on grows in the order of its slots. If a vector finds no slot, the table stays as it was (also
-//!   `src/backend/cpu/growth.rs`, and `bucket.rs` of the simulated GPU).
+//! - A bucket table from 2^16 slots on grows in the order of its slots. If a vector finds no slot, the table stays as it was
+//!   (also `src/backend/cpu/growth.rs`, and `bucket.rs` of the simulated GPU).
 //! - Nodes grow alone if only nodes are missing.
 //! - Roots that need more bits get more slots (also `compact_roots.rs`).
 //! - References returned by a batch that made the table grow belong to the grown table.

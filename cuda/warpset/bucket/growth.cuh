@@ -7,8 +7,8 @@
 //
 //   1. Each thread takes slots of the smaller table's slices that share hashes with the part. A vector whose first bucket is in
 //      the part takes the next slot of the first bucket of its walk that has one, by a counter for each bucket, and is copied
-//      there. No vectors are compared, because those of a table are distinct. (A file that somebody changed may hold one twice;
-//      then both stay.)
+//      there. No vectors are compared, because those of a table are distinct. (A changed file may hold one twice; then both
+//      stay.)
 //   2. EMPTY is written to the slots that no vector has. So it does not matter what the memory of the larger table held.
 //
 // If a part fits shared memory, it is made there, and then written in order. (One H100, a table that is 0.8 full and doubles, 2
@@ -104,8 +104,8 @@ private:
     }
 };
 
-// Counts the slots of each bucket of a part that are taken, in 16 bits: at most as many threads as a block has take one more than
-// there are.
+// Counts the slots of each bucket of a part that are taken, in 16 bits. Each thread of a block may count one slot that the bucket
+// does not have.
 struct SlotCounters {
     u32* words;
 

@@ -1,8 +1,8 @@
 // The probe sequence of a hash: slices, and double hashing inside a slice.
 //
 // The first bucket is the hash scaled to the number of buckets by a high multiply (no modulo, no power of two). So it grows with
-// the hash: the order of first buckets is the order of the hashes, in a table of any size. Whoever moves many vectors from one
-// table to another reads and writes both from the beginning to the end.
+// the hash: the order of first buckets is the order of the hashes, in a table of any size. Growth reads and writes both tables
+// from the beginning to the end.
 //
 // A *slice* is a run of adjacent buckets with 8,192 slots, so their number is a power of two. A table has any number of them,
 // eight or more. Nearly all searches end in the slice in which they begin, so a slice is almost a table of its own. The step is
@@ -64,8 +64,9 @@ struct Probe {
     template <class View>
     WARPSET_FN bool advance(const View& view)
     {
-        u32 in_slice = (static_cast<u32>(bucket) & view.slice_mask) + step;
-        if (in_slice >= view.slice_buckets) in_slice -= view.slice_buckets;
+        const u32 next = (static_cast<u32>(bucket) & view.slice_mask) + step;
+        const u32 wrapped = next - view.slice_buckets;  // huge if `next` is in the slice
+        const u32 in_slice = next < wrapped ? next : wrapped;
         bucket = (bucket & ~static_cast<u64>(view.slice_mask)) | in_slice;
         ++probes;
         if ((probes & (view.slice_mask >> looked_at_log2)) == 0) leave_slice(view);

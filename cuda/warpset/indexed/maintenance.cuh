@@ -41,16 +41,17 @@ WARPSET_FN void prefetch_row(const Old& old, const Table& table, u64 row)
 template <class Old, class Table>
 WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last, BatchCounts* counts)
 {
-    u64 named = 0, full = 0;
+    // A thread of a GPU enters fewer than 2^32 rows, and needs the registers.
+    typename Choose<platform::Warp::size == 1, u64, u32>::Type named = 0, full = 0;
     const auto share = platform::Grid::share(last - first);
     for (u64 row = first + share.first; row < first + share.last; row += share.step) {
         if constexpr (platform::Warp::size == 1) prefetch_row(old, table, row + rows_ahead);
         if (!old.holds(row)) continue;
         (table.insert(row) ? named : full) += 1;
     }
-    if (named + full != 0) platform::add_relaxed(&counts->offered, named + full);
-    if (named != 0) platform::add_relaxed(&counts->hits, named);
-    if (full != 0) platform::add_relaxed(&counts->full, full);
+    if (named + full != 0) platform::add_relaxed(&counts->offered, u64{named} + full);
+    if (named != 0) platform::add_relaxed(&counts->hits, u64{named});
+    if (full != 0) platform::add_relaxed(&counts->full, u64{full});
 }
 
 // Lists the rows of `first .. last` that are not stored, in no order: holes, and rows that are being put at the same time. Adds

@@ -275,7 +275,6 @@ struct IndexedTable {
         const Slot named = name(tag_of(hashed), row);
         Probe probe = Probe::start(hashed, view);
         do {
-            WARPSET_UNROLL_BY(1)  // unrolled it takes 72 registers, and growth of an index of 8 words 1.25 times as long
             for (u32 index = 0; index < layout.slots_per_bucket(); ++index) {
                 Slot* slot = slot_at(probe.bucket, index);
                 // Relaxed: no thread reads a row because of what it found in a slot, and the end of the launch orders the writes

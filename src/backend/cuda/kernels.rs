@@ -211,7 +211,8 @@ impl Kernels {
         })
     }
 
-    /// Bucket tables only. A block may have all shared memory that there is. (Set once: tables of one spec may grow at once.)
+    /// Bucket tables only. A block may have all shared memory of its multiprocessor. (That is set once, because several tables of
+    /// one spec may grow at the same time.)
     pub(super) fn grow(&self, gpu: &Gpu) -> Result<&CudaFunction> {
         first_time(gpu, &self.grow, || {
             let function = function(&gpu.table_kernels(self.spec, KernelSet::Grow)?, "warpset_grow")?;

@@ -121,7 +121,7 @@ impl Request {
         Self { kind, order, size, count: 1, address, lanes: u32::MAX, source: 0, expected: [0; 4], value: [0; 4], site }
     }
 
-    /// Of an access: whether it may be to shared memory (`warpset::simt::Space`).
+    /// Whether an access may be to shared memory (`warpset::simt::Space`).
     pub fn may_be_shared(&self) -> bool {
         self.source == 1
     }

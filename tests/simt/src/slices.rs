@@ -73,7 +73,7 @@ impl Program for SliceGrowth {
         vectors.shuffle(&mut rng);
         let after = batch(memory, &larger, &pool, vectors, false, "after");
         let slices_a_part = rng.random_range(1..=3);
-        let is_staged = kernels.table_bytes(slice_buckets) % 16 == 0 && rng.random();
+        let is_staged = kernels.table_bytes(slice_buckets).is_multiple_of(16) && rng.random();
         let buckets = slices_a_part * slice_buckets as usize;
         let staged = if is_staged { slices_a_part * kernels.table_bytes(slice_buckets) } else { 0 };
         let grow = Box::new(GrowArgument {

@@ -49,7 +49,7 @@ impl Parents {
     /// Begins a level: states that are added from now on are in it.
     pub fn begin_level(&mut self) {
         if !self.is_lost {
-            self.levels.push(u64::MAX..0);
+            self.levels.push(Range { start: u64::MAX, end: 0 });
         }
     }
 

@@ -150,8 +150,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "a probe: vectors leave a bucket with a free slot (by a warp)",
         file: "warpset/bucket/warp_search.cuh",
-        from: "            ++index;\n",
-        to: "            index = layout.slots_per_bucket();\n",
+        from: "return go_on_at(index + 1);",
+        to: "return go_on_at(layout.slots_per_bucket());",
     },
     Mutant {
         what: "growth by slices: the barrier before slots are counted",

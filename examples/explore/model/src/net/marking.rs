@@ -233,8 +233,8 @@ impl Amount {
 }
 
 impl Check {
-    /// Whether the condition holds in each of some states of `width` words: a bit a state, in words whose other bits are undefined.
-    /// Takes the parts of the condition one after the other for all states, which is faster than state by state.
+    /// Whether the condition holds in each of some states of `width` words: a bit a state. The bits behind the last state are
+    /// undefined. Takes the parts of the condition one after the other for all states, which is faster than state by state.
     pub fn holds_in_each(&self, firings: &Firings, states: &[u32], width: usize) -> Vec<u64> {
         let count = states.len() / width;
         let state = |number: usize| &states[number * width..(number + 1) * width];

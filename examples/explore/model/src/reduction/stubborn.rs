@@ -4,6 +4,7 @@
 //!
 //! - for each of its enabled actions, all actions that do not accord with it;
 //! - for each of its disabled actions, all enablers of one of its tests that does not hold.
+//!
 //! Consider a path from the state, and the first action on it that belongs to a closed set. This action is already enabled in the
 //! state: otherwise one of its enablers, which also belong to the set, would come before it on the path. The action accords with
 //! all actions before it on the path. So it can be moved to the front of the path, and the path still leads to the same state in

@@ -26,7 +26,7 @@ impl Bits {
 
     pub fn all(count: usize) -> Self {
         let mut bits = Self(vec![u64::MAX; count.div_ceil(64)]);
-        if count % 64 != 0
+        if !count.is_multiple_of(64)
             && let Some(last) = bits.0.last_mut()
         {
             *last = u64::MAX >> (64 - count % 64);

@@ -116,8 +116,8 @@ impl Evaluated<'_> {
         }
     }
 
-    /// Whether a condition holds in each of some states: a bit a state, in words whose other bits are undefined. Calls `fault` with
-    /// the numbers of those in which it has a fault.
+    /// Whether a condition holds in each of some states: a bit a state. The bits behind the last state are undefined. Calls
+    /// `fault` with the numbers of the states in which the condition has a fault.
     fn holds_in_each(&self, number: usize, states: &[u32], width: usize, mut fault: impl FnMut(usize)) -> Vec<u64> {
         match self {
             Self::OfNet(interpreter, checks) if interpreter.firings().is_some() => {
