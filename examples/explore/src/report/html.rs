@@ -21,7 +21,7 @@ const HEAD: &str = r#"<!DOCTYPE html>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222; background: #fff; }
 table { border-collapse: collapse; } td, th { text-align: left; vertical-align: top; padding: .2em 1em .2em 0; }
-tr { border-bottom: 1px solid #8884; } code { white-space: pre-wrap; overflow-wrap: anywhere; }
+tr { border-bottom: 1px solid #8884; } h1 { overflow-wrap: anywhere; } code { white-space: pre-wrap; overflow-wrap: anywhere; }
 .good { color: #176b2c; } .bad { color: #b3141a; font-weight: bold; } .open { color: #7a5200; }
 .chart { overflow-x: auto; background: #fff; } summary { cursor: pointer; } .bars { fill: #36c; max-width: 100%; }
 .code tr { border: 0; } .code td { padding: 0 1em 0 0; } :focus-visible { outline: 2px solid #36c; }
@@ -83,6 +83,8 @@ const MOST_BARS: usize = 200;
 fn levels(sizes: &[u64]) -> String {
     const HEIGHT: u64 = 120;
     let of_bar = sizes.len().div_ceil(MOST_BARS).max(1);
+    // Few bars are wide, and many fit the page.
+    let pitch = (600 / sizes.len().div_ceil(of_bar).max(1)).clamp(4, 30);
     let most = sizes.iter().copied().max().unwrap_or(0).max(1);
     let mut bars = String::new();
     for (number, levels) in sizes.chunks(of_bar).enumerate() {
@@ -90,11 +92,11 @@ fn levels(sizes: &[u64]) -> String {
         let height = ((u128::from(size) * u128::from(HEIGHT)).div_ceil(u128::from(most))) as u64;
         let (first, last) = (number * of_bar, number * of_bar + levels.len() - 1);
         let name = if first == last { format!("level {first}") } else { format!("levels {first} to {last}, the widest") };
-        let (x, y, size) = (4 * number, HEIGHT - height, counted(size, "state"));
-        let shape = format!("<rect x=\"{x}\" y=\"{y}\" width=\"3\" height=\"{height}\">");
+        let (x, y, size) = (pitch * number, HEIGHT - height, counted(size, "state"));
+        let shape = format!("<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{height}\">", pitch - 1);
         writeln!(bars, "{shape}<title>{name}: {size}</title></rect>").expect("a string can be written to");
     }
-    let width = 4 * sizes.len().div_ceil(of_bar);
+    let width = pitch * sizes.len().div_ceil(of_bar);
     format!(
         "<h2>Levels</h2>\n<svg class=\"bars\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" \
          height=\"{HEIGHT}\"><title>States of each level, {} at most</title>\n{bars}</svg>\n",
