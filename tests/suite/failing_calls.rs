@@ -17,7 +17,7 @@ use warpset::gpu::{DeviceBatch, Program, compile};
 use warpset::{BucketTable, Device, Error, IndexedTable, Request};
 use warpset_testing::simulated::Faults;
 
-tests![every_function_of_the_driver_fails, every_function_of_nvrtc_fails];
+tests![every_function_of_the_driver_fails, every_function_of_nvrtc_fails, growth_has_little_memory];
 
 /// Functions that are called in drops, which return nothing, and two whose failure has a defined result: a thread whose context
 /// cannot be queried counts as one without a context, and memory that the driver does not describe counts as pageable.
@@ -127,6 +127,39 @@ fn every_function_of_the_driver_fails(device: &Device) {
 
 fn every_function_of_nvrtc_fails(device: &Device) {
     alone(device, "every_function_of_nvrtc_fails", each_function_of_nvrtc);
+}
+
+fn growth_has_little_memory(device: &Device) {
+    alone(device, "growth_has_little_memory", |faults| growth_recovers_or_changes_nothing(device, faults));
+}
+
+/// Each allocation of the growth of a table with slices finds no memory once. If that is the memory for vectors that are left, or
+/// for their list, all vectors are put again. Hashes are equal, so some vectors are in another slice than their first one.
+fn growth_recovers_or_changes_nothing(device: &Device, faults: &Faults) {
+    const ALLOCATION: &str = "cuMemAlloc_v2";
+    let words = distinct(3, 0, 300);
+    let mut recovered = 0;
+    for call in 1.. {
+        let table = BucketTable::builder(3).capacity(70_000).hash_mask(0).build(device).unwrap();
+        assert_eq!(table.find_or_put_many(&words).unwrap().tally.new, 300);
+        let slots = table.slots();
+        faults.set(&format!("{ALLOCATION}:{call}=memory"));
+        let grown = table.reserve_total(2 * slots);
+        let failed = faults.calls(ALLOCATION) >= call;
+        faults.set("");
+        match grown {
+            Ok(()) => assert_eq!(table.slots(), 2 * slots),
+            Err(Error::OutOfMemory { .. }) => assert_eq!(table.slots(), slots, "call {call}"),
+            Err(error) => panic!("call {call}: {error:?}"),
+        }
+        let again = table.find_or_put_many(&words).unwrap().tally;
+        assert_eq!((table.len().unwrap(), again.new, again.seen), (300, 0, 300), "call {call}");
+        if !failed {
+            break;
+        }
+        recovered += usize::from(grown.is_ok());
+    }
+    assert!(recovered >= 2, "{recovered} growths without the memory of a list or of its vectors");
 }
 
 /// Fails the first, the middle and the last call of each function that is called.

@@ -94,7 +94,7 @@ impl AboutRuns {
                 automaton: question.kind.word(),
                 automaton_states: question.automaton.accepting.len(),
                 accepting: conclusion.accepting,
-                passes: conclusion.passes.into(),
+                passes: conclusion.passes,
                 lasso: run_json(conclusion, model, question),
                 no_lasso: error.map(|error| format!("{error:#}")),
             })

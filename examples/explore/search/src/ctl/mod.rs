@@ -1,9 +1,9 @@
 //! Formulas of branching time (CTL), evaluated over all states of one exploration.
 //!
 //! All formulas of a question are parts of one graph ([`Parts`]); each part is a set of states, a bit a state, that is computed
-//! once ([`evaluate`]). Where states and steps fit the memory, they are loaded with the steps backwards ([`in_memory`]), and each
-//! operator takes time in proportion to the steps. Where they do not, successors are computed again in sweeps over the states
-//! that are undecided ([`sweeps`]).
+//! once (`evaluate`). If states and steps fit the memory, they are loaded with the steps backwards (`in_memory`), and each
+//! operator takes time in proportion to the steps. Otherwise sweeps over the undecided states compute successors again
+//! (`sweeps`).
 
 mod bits;
 mod evaluate;
