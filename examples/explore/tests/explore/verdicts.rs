@@ -115,7 +115,7 @@ pub fn levels_have_their_sizes() {
         let (_, report) = json(&path, arguments);
         assert_eq!(report["levels"], Value::from(sizes.clone()), "{arguments:?}");
     }
-    // Those of levels that an earlier run had begun are not known.
+    // A resumed search does not know the sizes of levels that an earlier run had begun.
     let checkpoint = folder.path().join("c").to_str().unwrap().to_string();
     let (_, report) = json(&path, &["--max-depth", "4"]);
     assert_eq!(report["levels"], Value::from(&sizes[..5]));
