@@ -85,7 +85,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     options.encode(&mut text)?;
     options.ensure_projects(text.model())?;
     if let Some(file) = &options.properties {
-        return properties::answer(options, plan, &mut text, outputs, file, start);
+        return properties::rounds::answer(options, plan, &mut text, outputs, file, start);
     }
     let mut opened = Some(outputs);
     let open = || opened.take().map_or_else(|| Outputs::open(options, file.as_ref()), Ok);

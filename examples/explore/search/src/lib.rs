@@ -22,6 +22,7 @@ pub mod measurements;
 pub mod numbering;
 pub mod parents;
 pub mod path;
+pub mod predecessors;
 pub mod ranks;
 pub mod reduced;
 pub mod simulation;

@@ -10,7 +10,7 @@
 //! batches of several threads leave holes. On a GPU the kernel writes such an array (gpu/by_rows.rs).
 
 use crate::exploration::{Found, Limits};
-use crate::path::{PIECE, least_before};
+use crate::predecessors::{PIECE, least_before};
 use crate::successors::Successors;
 use anyhow::{Context, Result};
 use rayon::prelude::*;

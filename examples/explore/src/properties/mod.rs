@@ -6,9 +6,7 @@
 //! branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has the verdict
 //! `CANNOT_COMPUTE`.
 
-mod rounds;
-
-pub use rounds::answer;
+pub mod rounds;
 
 use crate::checks::{Checks, Role};
 use crate::ctl::{self, Branching, Conditions};

@@ -1,6 +1,6 @@
 //! The part of a report about formulas of branching time.
 
-use super::summary::Rows;
+use super::rows::Rows;
 use crate::ctl::{Answer, Asked, Branching, Outcome, Witness};
 use crate::escaping;
 use crate::exit;

@@ -3,6 +3,7 @@
 pub mod branching;
 pub mod html;
 pub mod net;
+mod rows;
 pub mod runs;
 pub mod summary;
 pub mod verdicts;

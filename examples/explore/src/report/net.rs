@@ -1,6 +1,6 @@
 //! The part of a report about a net: its encoding, its tokens, and the firings of each transition.
 
-use super::summary::Rows;
+use super::rows::Rows;
 use crate::escaping;
 use crate::exploration::End;
 use crate::ir::{Ignored, Model};

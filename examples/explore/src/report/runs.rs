@@ -1,6 +1,6 @@
 //! The part of a report about runs, and about where states can lead: verdicts, runs, reasons.
 
-use super::summary::Rows;
+use super::rows::Rows;
 use crate::checks::Role;
 use crate::escaping;
 use crate::exit;

@@ -2,6 +2,7 @@
 
 use super::branching::FormulaFigures;
 use super::net::NetFigures;
+use super::rows::Rows;
 use super::runs::AboutRuns;
 use super::verdicts::Check;
 use crate::coverage::Unreached;
@@ -156,9 +157,6 @@ pub struct CheckpointFigures {
     pub seconds: Option<f64>,
     pub error: Option<String>,
 }
-
-/// Names and values. An empty name stands between groups.
-pub type Rows = Vec<(&'static str, String)>;
 
 impl Summary {
     /// Whether the search has so few states that figures for each of them would mostly be those of an empty table.

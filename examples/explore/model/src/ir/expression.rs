@@ -106,6 +106,19 @@ impl Unary {
 }
 
 impl Binary {
+    /// Returns the comparison that holds if and only if the result of this operator is `truth`.
+    pub fn comparison(self, truth: bool) -> Option<Self> {
+        Some(match (self, truth) {
+            (Self::Less, true) | (Self::GreaterOrEqual, false) => Self::Less,
+            (Self::LessOrEqual, true) | (Self::Greater, false) => Self::LessOrEqual,
+            (Self::Greater, true) | (Self::LessOrEqual, false) => Self::Greater,
+            (Self::GreaterOrEqual, true) | (Self::Less, false) => Self::GreaterOrEqual,
+            (Self::Equal, true) | (Self::NotEqual, false) => Self::Equal,
+            (Self::NotEqual, true) | (Self::Equal, false) => Self::NotEqual,
+            _ => return None,
+        })
+    }
+
     /// Applies the operator to two known operands. `None` if this divides by zero, which is a fault.
     pub fn apply(self, left: i32, right: i32) -> Option<i32> {
         Some(match self {

@@ -58,7 +58,7 @@ impl Facts {
                     (Binary::And, true) => self.assume(left, true) && self.assume(right, true),
                     (Binary::Or, false) => self.assume(left, false) && self.assume(right, false),
                     (Binary::Imply, false) => self.assume(left, true) && self.assume(right, false),
-                    _ => match comparison(*operator, truth) {
+                    _ => match operator.comparison(truth) {
                         Some(operator) => {
                             let (of_left, of_right) = (self.range(left), self.range(right));
                             self.narrow(left, operator, of_right) && self.narrow(right, mirrored(operator), of_left)
@@ -106,19 +106,6 @@ impl Facts {
 pub fn wrapped(values: Range, ty: Type) -> Range {
     let all = Range::of_type(ty);
     if values.is_in(all) { values } else { all }
-}
-
-/// Returns the comparison that holds if and only if the result of `operator` is `truth`.
-pub fn comparison(operator: Binary, truth: bool) -> Option<Binary> {
-    Some(match (operator, truth) {
-        (Binary::Less, true) | (Binary::GreaterOrEqual, false) => Binary::Less,
-        (Binary::LessOrEqual, true) | (Binary::Greater, false) => Binary::LessOrEqual,
-        (Binary::Greater, true) | (Binary::LessOrEqual, false) => Binary::Greater,
-        (Binary::GreaterOrEqual, true) | (Binary::Less, false) => Binary::GreaterOrEqual,
-        (Binary::Equal, true) | (Binary::NotEqual, false) => Binary::Equal,
-        (Binary::NotEqual, true) | (Binary::Equal, false) => Binary::NotEqual,
-        _ => return None,
-    })
 }
 
 /// Returns the equivalent comparison for exchanged sides.

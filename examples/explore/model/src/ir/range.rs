@@ -1,7 +1,6 @@
 //! Value ranges of expressions. Ranges show which results need no wrapping, which indices need no check, and for which stores
 //! overflows need not be counted.
 
-use super::facts::comparison;
 use super::{Binary, Expression, Type, Unary, VariableId};
 
 /// The values from `low` to `high`; empty if `high` is less than `low`.
@@ -167,7 +166,7 @@ fn limits(condition: &Expression, truth: bool) -> Option<(VariableId, Range)> {
     let Expression::Binary { operator, operands, .. } = condition else { return None };
     let (Expression::Variable(variable), Expression::Constant(value)) = (&operands[0], &operands[1]) else { return None };
     let value = i64::from(*value);
-    let (low, high) = match comparison(*operator, truth)? {
+    let (low, high) = match operator.comparison(truth)? {
         Binary::Less => (i64::MIN, value - 1),
         Binary::LessOrEqual => (i64::MIN, value),
         Binary::Greater => (value + 1, i64::MAX),

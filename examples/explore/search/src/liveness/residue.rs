@@ -26,7 +26,7 @@
 
 use crate::exploration::{End, Limits};
 use crate::ir::{Field, Model};
-use crate::path::predecessor;
+use crate::predecessors::predecessor;
 use crate::stopping::Stop;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::{Context, Result, ensure};

@@ -4,7 +4,7 @@ use super::search::{RankNumbers, Table};
 use super::worker::{Round, Worker};
 use crate::checks::Violation;
 use crate::exploration::Limits;
-use crate::path;
+use crate::predecessors;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::Result;
 use rayon::prelude::*;
@@ -102,7 +102,7 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
 
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>> {
         let references = self.kept.as_ref().and_then(|kept| kept.get(level)).map_or(&[][..], Vec::as_slice);
-        path::predecessor(table.local(), self.source, references, successor, limits)
+        predecessors::predecessor(table.local(), self.source, references, successor, limits)
     }
 }
 
