@@ -164,6 +164,19 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
     let (code, report) = place.json(&path, &["--ctl", "AF x == 1", "--ctl", "EF x == 1", "--max-states", "100"]);
     let checks = [0, 1].map(|at| (report["checks"][at]["verdict"].as_str(), report["checks"][at]["why"].as_str()));
     assert_eq!((code, checks), (Some(3), [(Some("not-decided"), Some("stopped at --max-states")); 2]));
+    // Conditions are evaluated from left to right: `a[x]` has no value in some states, where it is not asked for.
+    let (_folder, path) = written(
+        "byte x, a[2] = {0, 1}; process P { state s, t; init s; trans s -> t { guard x < 3; effect x = x + 1; }, t -> s {}; }
+         system async;",
+    );
+    for (formula, code, states) in [
+        ("AG (x >= 2 || a[x] < 2)", 0, 7),
+        ("EG (x < 2 && a[x] == 0 || x > 1)", 1, 4),
+        ("EF (P.t && !(x >= 2 || a[x] != 1)) && EX true", 0, 2),
+    ] {
+        let (found, report) = place.json(&path, &["--keep-going", "--ctl", formula]);
+        assert_eq!((found, report["checks"][0]["states"].as_u64()), (Some(code), Some(states)), "{formula}: {report}");
+    }
     // A fault of a condition is reported as a fault, with a path to the nearest state that has it.
     let (code, report) = place.json(&model("mailbox"), &["--ctl", "AG EF 10 / (P_0.next - 2) == 10"]);
     let kinds = [0, 1].map(|at| report["checks"][at]["kind"].as_str());

@@ -17,7 +17,15 @@ pub struct Asked {
     /// The formulas as they were written, and in the normal form.
     pub formulas: Vec<(String, Literal)>,
     /// Conditions by their words.
-    known: HashMap<String, Literal>,
+    known: HashMap<String, Expression>,
+}
+
+/// A formula that has been read. Without temporal operators it is one expression, which is evaluated from left to right, so `x < 3
+/// && a[x]` has no fault where the model's language has none.
+#[derive(Clone)]
+enum Operand {
+    OfState(Expression),
+    Part(Literal),
 }
 
 impl Asked {
@@ -29,25 +37,24 @@ impl Asked {
     pub fn add(&mut self, model: &Text, source: &Source, warn: &mut Warn) -> Result<()> {
         let names = Names { is_variable: &|name| model.has_variable(name), is_process: &|name| model.has_process(name) };
         let (formula, propositions) = parse_branching(source, &names).map_err(|error| Box::new(error.of(source)))?;
-        let mut literals: Vec<Literal> = Vec::new();
+        let mut operands: Vec<Operand> = Vec::new();
         for of in propositions {
-            let literal = match (&of.of, of.quantifier) {
-                (Some(formula), None) => self.of_state(formula, &literals),
-                (Some(formula), Some(quantifier)) => self.of_paths(quantifier, formula, &literals),
-                (None, _) => match self.known.get(&of.words) {
-                    Some(known) => *known,
+            let operand = match (&of.of, of.quantifier) {
+                (Some(formula), None) => self.of_state(formula, &operands),
+                (Some(formula), Some(quantifier)) => Operand::Part(self.of_paths(quantifier, formula, &operands)),
+                (None, _) => Operand::OfState(match self.known.get(&of.words) {
+                    Some(known) => known.clone(),
                     None => {
                         let text = source.piece(of.span).into();
                         let condition = conditions(model, source, &[text], &[of.span], warn)?.remove(0);
-                        let literal = self.condition(condition);
-                        self.known.insert(of.words, literal);
-                        literal
+                        self.known.insert(of.words, condition.clone());
+                        condition
                     }
-                },
+                }),
             };
-            literals.push(literal);
+            operands.push(operand);
         }
-        let formula = self.of_state(&formula, &literals);
+        let formula = self.literal(&formula, &operands);
         self.formulas.push((source.text.clone(), formula));
         Ok(())
     }
@@ -73,9 +80,12 @@ impl Asked {
     }
 
     fn condition(&mut self, condition: Expression) -> Literal {
-        if let Expression::Constant(value) = condition {
-            return if value != 0 { Literal::TRUE } else { Literal::FALSE };
-        }
+        let condition = match condition {
+            Expression::Constant(0) => return Literal::FALSE,
+            Expression::Constant(_) => return Literal::TRUE,
+            Expression::Unary { operator: Unary::Not, operand } => return !self.condition(*operand),
+            condition => condition,
+        };
         let number = self.conditions.iter().position(|known| known.means(&condition)).unwrap_or_else(|| {
             self.conditions.push(condition);
             self.conditions.len() - 1
@@ -83,25 +93,27 @@ impl Asked {
         self.parts.condition(number)
     }
 
-    /// A formula without temporal operators over literals.
-    fn of_state(&mut self, formula: &Formula, literals: &[Literal]) -> Literal {
+    /// A formula without temporal operators of its own.
+    fn of_state(&mut self, formula: &Formula, operands: &[Operand]) -> Operand {
         match formula {
-            Formula::Constant(truth) => {
-                if *truth {
-                    Literal::TRUE
-                } else {
-                    Literal::FALSE
+            Formula::Constant(truth) => Operand::OfState(Expression::Constant((*truth).into())),
+            Formula::Proposition(number) => operands[*number].clone(),
+            Formula::Not(of) => match self.of_state(of, operands) {
+                Operand::OfState(of) => Operand::OfState(Expression::unary(Unary::Not, of)),
+                Operand::Part(of) => Operand::Part(!of),
+            },
+            Formula::And(of) | Formula::Or(of) => {
+                let is_and = matches!(formula, Formula::And(_));
+                let operator = if is_and { Binary::And } else { Binary::Or };
+                match [0, 1].map(|side| self.of_state(&of[side], operands)) {
+                    [Operand::OfState(one), Operand::OfState(other)] => {
+                        Operand::OfState(Expression::binary(operator, one, other, Span::default()))
+                    }
+                    sides => {
+                        let [one, other] = sides.map(|side| self.part(side));
+                        Operand::Part(if is_and { self.parts.and(one, other) } else { self.parts.or(one, other) })
+                    }
                 }
-            }
-            Formula::Proposition(number) => literals[*number],
-            Formula::Not(of) => !self.of_state(of, literals),
-            Formula::And(of) => {
-                let [one, other] = [0, 1].map(|side| self.of_state(&of[side], literals));
-                self.parts.and(one, other)
-            }
-            Formula::Or(of) => {
-                let [one, other] = [0, 1].map(|side| self.of_state(&of[side], literals));
-                self.parts.or(one, other)
             }
             Formula::Next(_) | Formula::Until(_) | Formula::Release(_) => {
                 unreachable!("a temporal operator is a proposition")
@@ -109,20 +121,33 @@ impl Asked {
         }
     }
 
+    fn part(&mut self, operand: Operand) -> Literal {
+        match operand {
+            Operand::OfState(condition) => self.condition(condition),
+            Operand::Part(literal) => literal,
+        }
+    }
+
+    /// A formula without temporal operators of its own, as a part.
+    fn literal(&mut self, formula: &Formula, operands: &[Operand]) -> Literal {
+        let operand = self.of_state(formula, operands);
+        self.part(operand)
+    }
+
     /// A quantifier and a temporal operator.
-    fn of_paths(&mut self, quantifier: Quantifier, formula: &Formula, literals: &[Literal]) -> Literal {
+    fn of_paths(&mut self, quantifier: Quantifier, formula: &Formula, operands: &[Operand]) -> Literal {
         let is_all = quantifier == Quantifier::All;
         match formula {
             Formula::Next(of) => {
-                let of = self.of_state(of, literals);
+                let of = self.literal(of, operands);
                 if is_all { self.parts.all_next(of) } else { self.parts.exists_next(of) }
             }
             Formula::Until(of) => {
-                let [first, second] = [0, 1].map(|side| self.of_state(&of[side], literals));
+                let [first, second] = [0, 1].map(|side| self.literal(&of[side], operands));
                 if is_all { self.parts.all_until(first, second) } else { self.parts.exists_until(first, second) }
             }
             Formula::Release(of) => {
-                let [first, second] = [0, 1].map(|side| self.of_state(&of[side], literals));
+                let [first, second] = [0, 1].map(|side| self.literal(&of[side], operands));
                 if is_all { self.parts.all_release(first, second) } else { self.parts.exists_release(first, second) }
             }
             _ => unreachable!("a quantifier is about a temporal operator"),
