@@ -20,8 +20,8 @@ pub struct Asked {
     known: HashMap<String, Expression>,
 }
 
-/// A formula that has been read. Without temporal operators it is one expression, which is evaluated from left to right: `x < 3 &&
-/// a[x]` has no fault where the model's language has none.
+/// A formula that has been read. Without temporal operators it is one expression, which is evaluated from left to right:
+/// `x < 3 && a[x]` has no fault where the model's language has none.
 #[derive(Clone)]
 enum Operand {
     OfState(Expression),
