@@ -1,7 +1,7 @@
-// Growth of bucket tables of up to 9 words, and of the roots of trees that lie in one.
+// Growth of bucket tables with vectors of up to 9 words, and of bucket tables that hold the roots of trees.
 //
-// From 10 words on it takes longer than find-or-put of all vectors: a slice does not fit the second-level cache (16 words, 8,192
-// slots: 512 KiB), and each of its lines is written twice.
+// Tables with vectors of 10 words or more grow by find-or-put of all vectors. Growth by slices would take longer, because a slice
+// does not fit the second-level cache (16 words, 8,192 slots: 512 KiB), and each of its lines is written twice.
 #include "bucket.hpp"
 #include "growth.hpp"
 

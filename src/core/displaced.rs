@@ -64,12 +64,12 @@ impl dyn Store {
         unsafe { self.launch(Kernel::Relocate, self.table().view.stash_slots(), &arguments) }
     }
 
-    /// Puts displaced keys back into the stash. If some find no free slot there, relocates all keys of the stash once more, for
-    /// at most `RELOCATION_ROUNDS` rounds. Returns how many keys have left the stash since they were displaced. If keys have no
-    /// slot after the last round, the error [`KeysWithoutSlot`](Error::KeysWithoutSlot) has them. In both cases no key is
-    /// displaced afterwards.
+    /// Puts displaced keys back into the stash. If some find no free slot there, relocates all keys of the stash once more and
+    /// tries again, for at most `RELOCATION_ROUNDS` rounds. Returns how many keys fewer are in the stash than before the first
+    /// was displaced. If keys still have no slot after the last round, returns them in the error
+    /// [`KeysWithoutSlot`](Error::KeysWithoutSlot). In both cases `displaced` is empty afterwards.
     ///
-    /// May be called again after any other error: a key that is already back is found there.
+    /// After any other error this may be called again: keys that were put back already are then found in the stash.
     fn put_back(&self, displaced: &mut Option<Displaced>, seed: u64) -> Result<u64> {
         let Some(keys) = &mut *displaced else { return Ok(0) };
         let machine = self.machine();

@@ -79,10 +79,10 @@ impl Rejected {
 }
 
 impl RawTable {
-    /// Returns the room of a growing table for `offered` vectors, below the fill at which it grows, as if all vectors were new.
-    /// How many nodes the vectors need is not known before they are put. A node table that is nearly full grows, too. While the
-    /// node table can double, the number of vectors is limited to those that find nodes if each needs as many as the last vectors
-    /// did.
+    /// Returns the room that a growing table has for `offered` vectors before it reaches the fill at which it grows. Assumes that
+    /// all of them are new. How many nodes they need is known only when they are put. So a node table that is nearly full grows,
+    /// too. As long as the node table can double, the room is also limited by its free nodes: each vector is assumed to need as
+    /// many as the last vectors did.
     pub(super) fn room_for(&self, sized: &TableState, offered: usize) -> Result<Room> {
         // Duplicates need no slots, so the room may be much smaller than the batch, which is then put in parts. But a part has a
         // minimum size, to avoid many parts.

@@ -231,8 +231,8 @@ pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) 
     running_out.map_or_else(|| of_law(vectors), |running_out| running_out.nodes(vectors))
 }
 
-/// Largest relative difference from the counts at which [`RunningOut`] is used. In searches, whose nodes do not run out, the
-/// difference is 0.01 to 0.07.
+/// [`RunningOut`] is used only if its relative difference from every known count is less than this. In searches, whose nodes
+/// do not run out, the largest difference is 0.01 to 0.07.
 const MOST_MISFIT: f64 = 0.002;
 
 /// Factor by which [`RunningOut`] must be nearer to the counts than [`Law`] to be used.

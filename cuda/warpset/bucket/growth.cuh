@@ -346,9 +346,10 @@ private:
 // Bytes of the counters of a part of this number of buckets.
 WARPSET_FN constexpr u32 counter_bytes(u32 buckets) { return (buckets * 2 + 15) / 16 * 16; }
 
-// Fills a larger table, whose memory may hold anything, with the vectors of a table that nothing changes meanwhile. Both have
-// slices. Nothing else uses the larger one. Parts have `slices_a_part` slices, for whose buckets a block has `counter_bytes`, and
-// if `is_staged` also memory for the slices.
+// Fills a larger table, whose memory may hold anything, with the vectors of a table that does not change meanwhile. Both tables
+// have slices. Nothing else uses the larger one. A part is `slices_a_part` slices. The scratch memory
+// of a block holds the counters of a part's buckets (`counter_bytes`). If `is_staged`, it also has room for the slices of the
+// part.
 template <class Shape>
 WARPSET_FN void grow_by_blocks(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u32 slices_a_part, bool is_staged,
                                LeftSlots left)

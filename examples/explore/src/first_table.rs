@@ -33,8 +33,8 @@ const SLOTS_A_NODE: u64 = 8;
 /// first table leaves nearly all memory for the last one.
 const FIRST_SHARE: u64 = 32;
 
-/// A table that would have fewer slots than these does not grow to fill its memory, but begins with it: the buffers of threads
-/// are long in relation to so few states.
+/// If the small first table (see `FIRST_SHARE`) would have fewer slots than this, the table gets all of its memory at the start
+/// instead of growing to fill it: with so few states, the buffers of threads are large compared to the table.
 const LEAST_TO_GROW: u64 = 1 << 8;
 
 /// Fewer states than these are in a table that began with all of its memory, on a CPU. It needs memory in proportion to states.

@@ -39,8 +39,8 @@ impl SlotsOf {
     }
 }
 
-// SAFETY: a `&CpuView` only passes it to kernels, which read it and the view that it points to, and which access the memory of
-// the table and the words of the filter atomically where several may.
+// SAFETY: a shared `CpuView` is only passed to kernels. They only read it and the view that it points to. They access the memory
+// of the table and the words of the filter atomically wherever several threads may access the same word.
 unsafe impl Sync for CpuView {}
 
 impl CpuView {

@@ -426,8 +426,9 @@ pub fn readers_and_disks_that_take_no_more_are_no_reason_to_panic() {
     }
 }
 
-/// A disk without free space, and a signal that ends the program while it writes, leave the earlier file as it was. The limit of
-/// file sizes stands for both: a write beyond it is an error where its signal is ignored, and ends the program elsewhere.
+/// The earlier file stays as it was if the disk is full, and if a signal ends the program while it writes. The test causes both
+/// by a limit of the file size. If the program ignores the signal of that limit, a write beyond it is an error, as on a full
+/// disk. Otherwise the signal ends the program.
 #[cfg(unix)]
 pub fn earlier_outputs_outlive_failures() {
     let folder = TempDir::new().unwrap();

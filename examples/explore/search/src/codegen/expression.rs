@@ -99,8 +99,8 @@ impl Scope<'_> {
 
     fn binary(self, operator: Binary, left: &Expression, right: &Expression) -> String {
         let (a, b) = (self.text(left), self.text(right));
-        // Write operators without jumps if evaluating both sides makes no difference. Then the threads of a warp stay together.
-        // Compilers, too, take a second for conditions of a thousand parts, but minutes with jumps.
+        // Writes operators without jumps if it makes no difference that both sides are evaluated. Then the threads of a warp stay
+        // together. It also saves compile time: conditions of a thousand parts take a second, and with jumps minutes.
         let truth =
             |text: &str, of| if range(self.model, of).is_in(Range::TRUTH) { text.into() } else { format!("({text} != 0)") };
         let together = |sign: &str| format!("({} {sign} {})", truth(&a, left), truth(&b, right));

@@ -326,8 +326,8 @@ fn states_that_cannot_be_listed_are_marked() {
     marked(&dve, VectorTable::<Indexed>::builder(words));
 }
 
-/// A table of keys whose slots get narrower as it grows, with its states listed and marked in turn: k counters modulo m have m^k
-/// states.
+/// The slots of a table of keys get narrower as it grows. Meanwhile its waiting states are alternately listed and marked. The
+/// model has k counters modulo m, so m^k states, which are easy to check.
 #[test]
 fn slots_of_keys_get_narrower_as_a_table_grows() {
     let process = |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ effect x = (x + 1) % 17; }}; }}\n");

@@ -128,8 +128,8 @@ impl Waiting {
         Ok(true)
     }
 
-    /// Lists all marked states without references, and frees the marks. Returns false, and leaves them marked, if there is no
-    /// memory for that.
+    /// Replaces the marks by lists, which have the words of the states but no references. Returns false, and keeps the marks, if
+    /// there is no memory for the lists.
     pub fn list<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<bool> {
         let Some(marks) = &self.marks else { return Ok(true) };
         let mut lists = [self.level.words[self.done * self.width..].to_vec(), Vec::new()];

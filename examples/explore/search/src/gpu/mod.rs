@@ -1,12 +1,14 @@
 //! The engine that stays on the GPU: next-state functions, levels and checks in one kernel (explore.cu), compiled for the model
 //! and the table.
 //!
-//! The host starts the kernel, which works through many levels. The host reads its counts a few times a second, and makes the
-//! table grow, and room in the list of references. For a path the engine explores once more, with the cleared table, which
-//! already has its final size, and keeps as many of the last levels listed as fit its memory. A second kernel, compiled only
-//! then, finds the least predecessor in each of these, from the last to the first. Then the levels before them are explored
-//! again. For a product with a property, the references of all levels are kept unless the table grows, and the kernel is
-//! compiled already (lasso.rs). An indexed table needs none of that (by_rows.rs).
+//! The host starts the kernel, which works through many levels. A few times a second the host reads its counts, grows the table
+//! if necessary, and makes room in the list of references.
+//!
+//! To find the path to a state, the engine clears the table, which already has its final size, and explores once more. It keeps
+//! the lists of as many of the last levels as fit the memory. A second kernel, compiled only then, finds the least predecessor in
+//! each of these levels, from the last to the first. For the levels before them this is repeated, with another exploration. For a
+//! product with a property, the references of all levels are kept unless the table grows, and the kernel is compiled already
+//! (lasso.rs). An indexed table needs no second exploration (by_rows.rs).
 
 mod ahead;
 mod by_rows;
