@@ -126,7 +126,7 @@ struct SlotCounters {
     }
 };
 
-// The same, of a thread alone.
+// Counters that one thread uses alone.
 struct OwnSlotCounters {
     u8* counts;
 
@@ -240,7 +240,8 @@ private:
     {
         Probe probe = Probe::of_first_bucket(hash, to.view);
         if (probe.bucket < part.first || probe.bucket >= part.last) {
-            // It is another part's, if that reads this slot, too. If not, one of the parts that do leaves it.
+            // The vector belongs to another part. If that part does not read this slot, the first part that reads it leaves the
+            // vector to find-or-put.
             if (!parts.is_read(from_bucket, probe.bucket) && part.number == parts.first_reader(from_bucket))
                 left.add(from.slot_number(from_bucket, from_index));
             return false;

@@ -18,7 +18,7 @@ const THREADS: u32 = 1024;
 /// Slices of the larger table that a block fills at a time, at most: all that share hashes with a slice of the smaller table.
 const MOST_SLICES: u64 = 4;
 
-/// What was made, or `None` if there was no memory for it.
+/// Turns a lack of memory into `None`, because growth then falls back to find-or-put.
 fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
     match made {
         Ok(made) => Ok(Some(made)),

@@ -334,7 +334,7 @@ struct Warp {
     static u8* scratch(u32) { return nullptr; }  // only warps of several lanes stage vectors
 };
 
-// Of memory of this thread.
+// A block is one thread, so its memory has no other readers or writers: plain accesses do.
 WARPSET_FN u32 load_block(const u32* address) { return *address; }
 
 WARPSET_FN u32 fetch_add_block(u32* address, u32 value)

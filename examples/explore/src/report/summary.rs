@@ -56,7 +56,7 @@ pub struct Summary {
     pub net: Option<NetFigures>,
     /// The reduction. Counts are those of the model only if this is `None`.
     pub reduction: Option<&'static str>,
-    /// What the reduction did, or why it did nothing.
+    /// Says what the reduction did, or why it did nothing.
     pub reduction_remark: Option<String>,
     pub warnings: Value,
     pub warning_count: u64,
