@@ -158,8 +158,9 @@ impl RawTable {
         // Roots are stored as vectors of two words.
         let kind = if spec.is_tree() { Kind::Bucket } else { options.kind };
         let capacity = (buckets * u64::from(slot_layout.slots_per_bucket)).min(MAX_CAPACITY);
-        let of_slots = Options { kind, width: words, capacity: Some(capacity), ..options };
-        let slots = Self::with_seeds(device, of_slots, seeds.clone())?;
+        // Does not grow by itself: a table that could not grow any more is fuller than growth allows (`put_all`).
+        let of_slots = Options { kind, width: words, capacity: Some(capacity), grows: false, ..options };
+        let mut slots = Self::with_seeds(device, of_slots, seeds.clone())?;
         let mut vectors = Vectors::new(slot_layout, words, buckets, empty);
         let mut found = Vec::new();
         from.pass(SLOTS, header.fields.slot_bytes, |bytes| {
@@ -172,6 +173,7 @@ impl RawTable {
             return Err(from.damaged(format!("{put} vectors are in the slots, {stored} should be"), header.fields.slot_bytes));
         }
         if !spec.is_tree() {
+            slots.options.grows = options.grows;
             return Ok(slots);
         }
         let roots = slots.look();

@@ -246,6 +246,34 @@ fn full_slots_of_other_machines_find_room() {
     assert_eq!(loaded.find_or_put_many(&vectors(2, 40_000)).unwrap().complete(&loaded).unwrap().seen, 3400, "it grows");
 }
 
+/// A table that could not grow any more is fuller than growth allows. It keeps its size, and grows afterwards.
+#[test]
+fn nearly_full_tables_of_the_first_version_keep_their_size() {
+    let device = Device::cpu_with_threads(1);
+    let memory = crate::MemoryLimit::Reserved(40_000);
+    let table = BucketTable::builder(2).capacity(1 << 12).grows(true).memory(memory).build(&device).unwrap();
+    let words = vectors(2, 3800);
+    table.find_or_put_many(&words).unwrap().complete(&table).unwrap();
+    assert!(table.slots() * 9 / 10 < 3800, "{} slots", table.slots());
+    let mut bytes = Vec::new();
+    {
+        let sized = table.raw.sized_exclusively("save").unwrap();
+        let mut header = Header::of(&table.raw, &sized).unwrap();
+        header.version = 1;
+        let mut to = Sink::new(&mut bytes);
+        header.write(&mut to).unwrap();
+        let mut block = 0;
+        let slot_bytes = header.fields.slot_bytes;
+        sized.store.read_pieces(TablePart::Slots, slot_bytes, &mut |piece| to.blocks(SLOTS, &mut block, piece)).unwrap();
+        to.finish().unwrap();
+    }
+    let loaded = BucketTable::load(&device, &bytes[..]).unwrap();
+    assert!(rows(&loaded) == rows(&table));
+    assert_eq!(loaded.slots(), table.slots());
+    loaded.insert_many(&vectors(2, 60_000)).unwrap();
+    assert!(loaded.slots() > 60_000, "it grows");
+}
+
 /// A hole that is not a spare stays a hole, and is not given out.
 #[test]
 fn holes_are_kept() {
