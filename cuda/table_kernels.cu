@@ -31,10 +31,13 @@ using warpset::View;
 // The layout of the table, or of a tree table's roots.
 constexpr Table::Roots::Layout layout{};
 
-// Warps per block: 4; but 2 if shared memory for 4 would leave room for fewer than three blocks in 228 KiB; and 1 if 2 need more
-// than the 64 KiB that a block has on compute capability 7.5.
+// Warps per block: 4; but 2 if shared memory for 4 would leave room for fewer than three blocks in 228 KiB, or is more than a
+// block may have (on compute capability 7.5, from 125 words on); and 1 if 2 need more than 64 KiB.
 constexpr u32 scratch_bytes = warpset::search_scratch_bytes<Table>();
-constexpr u32 search_warps = scratch_bytes * 4 <= 73728 ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
+constexpr u32 most_scratch = warpset::platform::Block::most_scratch;
+constexpr u32 most_for_four = most_scratch < 73728 ? most_scratch : 73728;
+constexpr u32 search_warps = scratch_bytes * 4 <= most_for_four ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
+static_assert(search_warps * scratch_bytes <= most_scratch, "a block has no more shared memory");
 // Resident warps a multiprocessor, and so registers a thread: 56, 64 or 80. Fewer registers spill, and a spilled register is a
 // write to L2; more leave too few vectors in flight (H200, fill 0.25, G/s: 8 words at 40, 36 and 32 warps 15.7, 16.2 and 15.8; 32
 // words at 36, 32 and 28 warps 5.6, 6.0 and 5.7; trees of 16 words at 40, 36 and 32 warps 7.1, 7.7 and 7.3; indexed tables of 12

@@ -162,6 +162,8 @@ inline u32 fetch_add_block(u32* address, u32 value) { return atomicAdd(address, 
 inline u32 compare_and_swap_block(u32* address, u32 expected, u32 desired) { return atomicCAS(address, expected, desired); }
 
 struct Block {
+    static constexpr u32 most_scratch = 99 << 10;
+
     static u32 thread() { return threadIdx.x; }
     static u32 threads() { return blockDim.x; }
     static void sync() { __syncthreads(); }

@@ -366,6 +366,13 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
 
 // Blocks are one-dimensional and consist of whole warps.
 struct Block {
+    // Bytes of shared memory that a block may have: 64 KiB on compute capability 7.5, 99 KiB or more on later ones.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    static constexpr u32 most_scratch = 64 << 10;
+#else
+    static constexpr u32 most_scratch = 99 << 10;
+#endif
+
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }
     // Orders memory between the threads of the block. All threads of the block call it.
