@@ -197,11 +197,14 @@ pub(crate) fn is_prime(n: u64) -> bool {
 /// 2^-39); at 0.97 it is 2^-39 per vector. Buckets of several slots can be filled further before they reject. A table of up to
 /// 1,024 buckets is searched completely, so it can be filled to its last slot.
 ///
-/// In a table with slices a search looks at 256 of the 8,192 slots of a slice, and at as many of three others or more. If F slots
-/// of a slice are free, it finds none of them with probability (1 - 1 / 32)^F: 10^-4 at fill 0.95, on average over slices, whose
-/// fills differ, and 0.014 at 0.97. Four slices have the fourth power of it, so that filling 2^27 slots to 0.95 is expected to
-/// reject 10^-11 vectors, and to 0.97, 0.004. That is with one slot a bucket. With more, free slots are in fewer buckets, but a
-/// search looks at as many buckets, and so at as many times more slices.
+/// In a table with slices a search looks at 256 of the 8,192 slots of a slice before it goes on to another one, three times or
+/// more. It jumps by the same number of slices each time, so in a table of few slices it may come back to the first, where it
+/// looks at other buckets. If F slots of a slice are free, it finds none of them with probability (1 - 1 / 32)^F: 10^-4 at fill
+/// 0.95, on average over slices, whose fills differ, and 0.014 at 0.97. Four slices have the fourth power of it, so that filling
+/// 2^27 slots to 0.95 is expected to reject 10^-11 vectors, and to 0.97, 0.004. That is with one slot a bucket. With more, free
+/// slots are in fewer buckets, but a search looks at as many buckets, and so at as many times more slices. (Except with 16 slots
+/// a bucket: a slice then has 512 buckets, and in a table of 8, 16 or 32 slices the second half of 1,024 probes repeats the
+/// first.)
 pub(crate) fn probe_limit(buckets: u64) -> u32 {
     let log2 = u64::from(u64::BITS - buckets.leading_zeros());
     (32 * log2).max(1024).min(buckets) as u32
