@@ -21,6 +21,7 @@
 //   load_block, fetch_add_block,
 //   compare_and_swap_block                          the same of 4 bytes, between the threads of a block, of its shared memory
 //   Block                                           this thread's number in its block, how many there are, barrier, scratch
+//                                                   memory and how much there may be
 //   Grid                                            this thread's (or warp's) number and how many there are
 //
 // Atomics. All have device scope (`.gpu`), except those between the threads of a block. All are relaxed, except those of indexed

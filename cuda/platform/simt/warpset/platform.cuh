@@ -312,6 +312,8 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired, S
 }
 
 struct Block {
+    static constexpr u32 most_scratch = 99 << 10;
+
     static u32 thread() { return simt::warpset_simt_identity()->thread_in_block; }
     static u32 threads() { return simt::warpset_simt_identity()->threads_in_block; }
     static void sync(Site site = Site::here()) { simt::collective(simt::RequestKind::SyncBlock, ~0u, 0, 0, site); }
