@@ -1,20 +1,20 @@
 //! Questions about runs: from the model's own property process, a formula or an automaton in a file.
 
-use crate::checks::{Checks, Role};
-use crate::ctl::{self, Branching, Conditions};
-use crate::input;
-use crate::ir::{Expression, Source, Span, Unary};
-use crate::language::Text;
-use crate::liveness::check::{Question, Verdict};
-use crate::liveness::possible::Possible;
 use crate::options::Options;
-use crate::output::Output;
-use crate::program;
-use crate::warnings::{Warning, Warnings};
 use anyhow::{Context, Result, ensure};
+use warpset_model::checks::{Checks, Role};
+use warpset_model::input;
+use warpset_model::ir::{Expression, Source, Span, Unary};
+use warpset_model::language::Text;
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::hoa::Named;
 use warpset_model::ltl::property::{conditions, ensure_is_said, of_process, set_automaton, set_formula};
+use warpset_model::warnings::{Warning, Warnings};
+use warpset_search::ctl::{self, Branching, Conditions};
+use warpset_search::liveness::check::{Question, Verdict};
+use warpset_search::liveness::possible::Possible;
+use warpset_support::output::Output;
+use warpset_support::program;
 
 /// The question, and its automaton for output.
 pub struct Asked {

@@ -1,28 +1,28 @@
 //! Compilation of next-state functions: for a CPU, ahead of time for a GPU, and as source text for `--emit`.
 
-use crate::checks::Checks;
-#[cfg(feature = "cuda")]
-use crate::codegen;
-use crate::codegen::on_cpu::{Compiled, CompiledWalks};
-#[cfg(feature = "cuda")]
-use crate::device::DeviceChoice;
 #[cfg(feature = "cuda")]
 use crate::first_table;
-#[cfg(feature = "cuda")]
-use crate::gpu;
-use crate::ir::Model;
-use crate::numbers;
 use crate::options::Options;
 #[cfg(feature = "cuda")]
 use crate::options::{EngineKind, TableChoice};
-use crate::output::Output;
-#[cfg(feature = "cuda")]
-use crate::program;
 use crate::progress::ProgressLine;
-use crate::stopping;
-use crate::successors::Interpreted;
 use anyhow::Result;
+use warpset_model::checks::Checks;
+use warpset_model::ir::Model;
 use warpset_model::reduction::stubborn::Stubborn;
+#[cfg(feature = "cuda")]
+use warpset_search::codegen;
+use warpset_search::codegen::on_cpu::{Compiled, CompiledWalks};
+#[cfg(feature = "cuda")]
+use warpset_search::gpu;
+use warpset_search::successors::Interpreted;
+#[cfg(feature = "cuda")]
+use warpset_support::device::DeviceChoice;
+use warpset_support::numbers;
+use warpset_support::output::Output;
+#[cfg(feature = "cuda")]
+use warpset_support::program;
+use warpset_support::stopping;
 
 /// Compiles next-state functions, and shows how long that takes. With `stubborn`, only the steps that it keeps are taken.
 pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>, stubborn: Option<&Stubborn>) -> Result<Compiled<'m>> {

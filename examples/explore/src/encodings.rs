@@ -1,19 +1,19 @@
 //! Searches of nets that begin again with wider fields, when a place gets more tokens than its field holds.
 
-use crate::checkpoint::Opened;
-use crate::checks::Violation;
-use crate::escaping;
-use crate::exit;
-use crate::interpreter::Wrong;
-use crate::ir::net::{Holder, PlaceId};
-use crate::ir::{MAX_WORDS, Model};
-use crate::language::Text;
-use crate::program::{self, Ended};
 use crate::spread::RankPlan;
 use anyhow::{Error, Result};
 use std::fmt;
 use std::path::Path;
+use warpset_model::checks::Violation;
+use warpset_model::interpreter::Wrong;
+use warpset_model::ir::net::{Holder, PlaceId};
+use warpset_model::ir::{MAX_WORDS, Model};
+use warpset_model::language::Text;
 use warpset_model::net::encoding::Encoding;
+use warpset_search::checkpoint::Opened;
+use warpset_support::escaping;
+use warpset_support::exit;
+use warpset_support::program::{self, Ended};
 
 /// A search that ended because a place has no room for its tokens.
 #[derive(Debug)]

@@ -1,35 +1,35 @@
 //! The end of a search: its path, the files that show it, and the report.
 
-use crate::checkpoint::Checkpoints;
-use crate::checks::Violation;
-use crate::coverage::Coverage;
-use crate::ctl::{self, Branching};
-use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::export::Exported;
 use crate::first_table;
-use crate::language::Text;
-use crate::liveness::check::{Conclusion, Question};
-use crate::liveness::possible::{Outcome, Possible};
-use crate::measurements::Measurements;
 use crate::options::Options;
-use crate::output::Unwritten;
 use crate::outputs::{Outputs, trace_text};
 use crate::pictures::chart::Chart;
 use crate::pictures::projection::Projection;
 use crate::pictures::{Run, dot};
-use crate::program;
-use crate::ranks;
 use crate::record::Recorder;
 use crate::reduce::Reduction;
 use crate::report::{self, Finding, Report, Time};
 use crate::step;
-use crate::successors::Interpreted;
-use crate::survey::Surveyed;
-use crate::trace;
-use crate::warnings::Warnings;
 use anyhow::{Context, Result};
 use std::time::Instant;
 use warpset::Device;
+use warpset_model::checks::Violation;
+use warpset_model::language::Text;
+use warpset_model::trace;
+use warpset_model::warnings::Warnings;
+use warpset_search::checkpoint::Checkpoints;
+use warpset_search::coverage::Coverage;
+use warpset_search::ctl::{self, Branching};
+use warpset_search::exploration::{End, Exploration, Explorer, Found, Limits};
+use warpset_search::liveness::check::{Conclusion, Question};
+use warpset_search::liveness::possible::{Outcome, Possible};
+use warpset_search::measurements::Measurements;
+use warpset_search::ranks;
+use warpset_search::successors::Interpreted;
+use warpset_search::survey::Surveyed;
+use warpset_support::output::Unwritten;
+use warpset_support::program;
 
 /// Results that only some engines have.
 #[derive(Default)]

@@ -7,22 +7,22 @@
 //! Steps of a product have the same labels as without the property.
 
 use crate::archive::{UntilError, plain};
-use crate::escaping;
-use crate::exploration::Counts;
-use crate::interpreter::Step;
-use crate::ir::Model;
-use crate::network::HIDDEN;
-use crate::npy_writer::npy_header;
-use crate::numbering::StateSpace;
-use crate::output::Output;
-use crate::program;
 use anyhow::{Context, Error, Result, bail};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
+use warpset_model::interpreter::Step;
+use warpset_model::ir::Model;
+use warpset_model::network::HIDDEN;
 use warpset_model::trace::describe_step;
+use warpset_search::exploration::Counts;
+use warpset_search::numbering::StateSpace;
+use warpset_support::escaping;
+use warpset_support::npy_writer::npy_header;
+use warpset_support::output::Output;
+use warpset_support::program;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 

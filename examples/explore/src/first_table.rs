@@ -6,14 +6,14 @@
 //! [`MOST_SLOTS`], and at most about the number of possible states. On a CPU memory costs time when it is first touched. So the
 //! table begins small, within `--memory`, and grows.
 
-use crate::ir::Layout;
-use crate::memory;
-use crate::numbers;
 use crate::options::{KEY_WORDS, Options, TableChoice};
-use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use std::fmt;
 use warpset::{Device, Spec};
+use warpset_model::ir::Layout;
+use warpset_search::table_kind::TableKind;
+use warpset_support::memory;
+use warpset_support::numbers;
 
 /// Maximum number of initial slots on a GPU without `--memory`. H200, `explore anderson.6.dve` (18 million states): 0.029 s with
 /// this number, 0.025 s with a capacity that suits the model.

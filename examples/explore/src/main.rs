@@ -30,23 +30,17 @@ mod task;
 
 use anyhow::{Error, Result};
 use clap::CommandFactory as _;
-use diagnostic::{Located, Severity};
 use export::Form;
-use language::{Format, Text};
 use options::{Options, ProgressWhen};
 use outputs::Outputs;
 use search::search;
 use spread::RankPlan;
 use std::process::ExitCode;
 use std::time::Instant;
-use warpset_model::{checks, diagnostic, input, interpreter, ir, language, network, trace, warnings};
-#[cfg(feature = "cuda")]
-use warpset_search::gpu;
-use warpset_search::{
-    checkpoint, codegen, coverage, ctl, engine, exploration, liveness, measurements, numbering, parents, ranks, reduced,
-    successors, survey, switching, table_kind, threads,
-};
-use warpset_support::{device, escaping, exit, generate, in_process, memory, npy_writer, numbers, output, program, stopping};
+use warpset_model::diagnostic::{Located, Severity};
+use warpset_model::input;
+use warpset_model::language::{Format, Text};
+use warpset_support::{program, stopping};
 
 fn main() -> ExitCode {
     program::run(Options::command(), |arguments| Options::parsed(arguments), run, render)

@@ -1,19 +1,9 @@
 //! The command line.
 
-use crate::device::DeviceChoice;
-use crate::diagnostic::Severity;
-use crate::exit;
 use crate::export::Form;
-use crate::generate::Generate;
-use crate::ir::Model;
 use crate::jobs;
-use crate::language::{Format, Text};
-use crate::network::Reading;
-use crate::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
 use crate::pictures::projection::Projection;
-use crate::program::with_negative_numbers;
 use crate::simulate::requested;
-use crate::table_kind::TableKind;
 use anyhow::{Result, ensure};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -23,7 +13,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 use warpset::Device;
 use warpset_model::constants::Constants;
+use warpset_model::diagnostic::Severity;
+use warpset_model::ir::Model;
+use warpset_model::language::{Format, Text};
 use warpset_model::net::encoding::Encoding;
+use warpset_model::network::Reading;
+use warpset_search::table_kind::TableKind;
+use warpset_support::device::DeviceChoice;
+use warpset_support::exit;
+use warpset_support::generate::Generate;
+use warpset_support::numbers::{parse_bytes, parse_count, parse_positive, parse_ranks, parse_time};
+use warpset_support::program::with_negative_numbers;
 
 const AFTER_HELP: &str = "\
 MODEL is a text in DVE, the language of the DiVinE tools (processes with states and guarded transitions, shared variables,

@@ -1,12 +1,12 @@
 //! The files that are written at the end.
 
-use crate::checkpoint;
 use crate::options::Options;
-use crate::output::{self, Output};
 use crate::pictures::chart::Chart;
 use anyhow::{Context, Error, Result, ensure};
 use std::path::Path;
 use std::sync::Arc;
+use warpset_search::checkpoint;
+use warpset_support::output::{self, Output};
 
 /// The files that are written at the end.
 #[derive(Default)]

@@ -1,12 +1,12 @@
 //! Progress messages on standard error.
 
-use crate::exploration::{Counts, Limits, Lists};
 use crate::options::ProgressWhen;
-use crate::program;
 use indicatif::{FormattedDuration, HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 use warpset::{Storage, VectorTable};
+use warpset_search::exploration::{Counts, Limits, Lists};
+use warpset_support::program;
 
 /// Shortest time after which a terminal shows progress.
 const PATIENCE: Duration = Duration::from_secs(1);

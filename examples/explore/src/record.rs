@@ -1,14 +1,14 @@
 //! Writes every vector that is offered to a table to a NumPy file, which the example `replay` reads.
 
 use crate::archive::{UntilError, plain};
-use crate::escaping;
-use crate::npy_writer::npy_header;
-use crate::output::Output;
-use crate::program;
 use anyhow::{Context, Error, Result};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::sync::Mutex;
+use warpset_support::escaping;
+use warpset_support::npy_writer::npy_header;
+use warpset_support::output::Output;
+use warpset_support::program;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 

@@ -1,15 +1,15 @@
 //! `--reduce` and `--dependencies`: which steps a search may leave out.
 
-use crate::checks::Checks;
-use crate::interpreter::Interpreter;
-use crate::ir::Model;
 use crate::options::{Options, Reduce};
-use crate::output::Output;
-use crate::program;
 use anyhow::{Context, Result, ensure};
+use warpset_model::checks::Checks;
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::Model;
 use warpset_model::reduction::actions::Tests;
 use warpset_model::reduction::dependencies::Dependencies;
 use warpset_model::reduction::stubborn::{Kept, STEPS_FOR_ONE, Stubborn, TRIAL};
+use warpset_support::output::Output;
+use warpset_support::program;
 
 /// A reduction that was asked for.
 pub struct Reduction<'m> {

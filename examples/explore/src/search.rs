@@ -1,34 +1,34 @@
 //! From a model that was read to its search.
 
 use crate::ask;
-use crate::checkpoint::{Checkpoints, Identity, Opened, Schedule};
-use crate::checks::{Checks, Role};
 #[cfg(feature = "cuda")]
 use crate::compiling::compile_ahead;
 use crate::compiling::emit;
 use crate::encodings;
-use crate::escaping;
-use crate::exit;
 use crate::first_table::{self, Listed, NeedsSmaller};
-use crate::ir::Source;
 use crate::jobs;
-use crate::language::Text;
 use crate::options::{KEY_WORDS, Options, TableChoice};
 use crate::outputs::Outputs;
-use crate::program::{self, Ended};
 use crate::properties::Properties;
 use crate::reduce::{Reduction, write_dependencies};
 use crate::report::Time;
 use crate::simulate;
 use crate::spread::{RankPlan, RankSet};
 use crate::step;
-use crate::stopping;
-use crate::table_kind::TableKind;
 use crate::task::Task;
-use crate::warnings::Warnings;
 use anyhow::{Context, Result, ensure};
 use std::time::Instant;
 use warpset::{Bucket, CompactTree, Indexed, Root, Spec, Tree, VectorTable};
+use warpset_model::checks::{Checks, Role};
+use warpset_model::ir::Source;
+use warpset_model::language::Text;
+use warpset_model::warnings::Warnings;
+use warpset_search::checkpoint::{Checkpoints, Identity, Opened, Schedule};
+use warpset_search::table_kind::TableKind;
+use warpset_support::escaping;
+use warpset_support::exit;
+use warpset_support::program::{self, Ended};
+use warpset_support::stopping;
 
 /// Why searches with questions about runs cannot be saved.
 const NOT_OF_RUNS: &str =

@@ -3,13 +3,13 @@
 //! Commands are read line by line from standard input, so it works over ssh and in scripts. Without a terminal there is no
 //! prompt.
 
-use crate::escaping;
-use crate::interpreter::{Interpreter, Scratch, Step};
-use crate::ir::{Model, Source};
-use crate::language::Text;
 use anyhow::{Context, Error, Result};
 use std::io::{BufRead, BufReader, IsTerminal as _, Write};
+use warpset_model::interpreter::{Interpreter, Scratch, Step};
+use warpset_model::ir::{Model, Source};
+use warpset_model::language::Text;
 use warpset_model::trace::{all_steps, changes_text, describe_step, state_json, state_text};
+use warpset_support::escaping;
 use warpset_support::text::TextReader;
 
 const HELP: &str = "\
@@ -222,7 +222,7 @@ impl Walk<'_> {
 }
 
 fn counted(steps: usize) -> String {
-    crate::numbers::counted(steps as u64, "step")
+    warpset_support::numbers::counted(steps as u64, "step")
 }
 
 #[cfg(test)]
@@ -233,8 +233,8 @@ mod tests {
     //!   `examples/explore/tests/explore/command_line.rs`).
 
     use super::*;
-    use crate::language::Format;
     use warpset_model::input::Input;
+    use warpset_model::language::Format;
 
     const MODEL: &str = "byte x, a[2]; process P { state s, t; init s; trans s -> t { guard x < 2; effect x = x + 1; }, t -> s {}, \
         s -> s { guard x == 2; effect a[x] = 1; }; } system async;";

@@ -1,47 +1,47 @@
 //! A search with all its inputs: the choice of the engine, and the search in one table.
 
-use crate::checkpoint::{Checkpoints, Opened, Resumed};
-use crate::checks::Checks;
 use crate::compiling::compile;
-use crate::coverage::Coverage;
-use crate::ctl::{Branching, BranchingTime};
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
-use crate::engine;
-use crate::exploration::{Counts, End, Limits, memory_for};
 use crate::export::{Export, Form};
 use crate::first_table::{NeedsSmaller, Size};
-#[cfg(feature = "cuda")]
-use crate::gpu;
-use crate::interpreter::Interpreter;
-use crate::ir::Model;
-use crate::language::Text;
-use crate::liveness::check::{Liveness, Question};
-use crate::liveness::possible::{Possibilities, Possible};
-use crate::measurements::occupancy;
-use crate::memory;
-use crate::numbering::Numbering;
 use crate::options::{EngineKind, Options};
 use crate::outputs::Outputs;
-use crate::parents::Parents;
 use crate::progress::{ProgressLine, beside};
 use crate::properties::Properties;
-use crate::ranks;
 use crate::record::Recorder;
 use crate::reduce::Reduction;
-use crate::reduced::Reduced;
 use crate::report::Time;
 use crate::spread::{self, RankSet};
-use crate::stopping;
-use crate::successors::{Interpreted, Successors};
-use crate::survey::Survey;
-use crate::switching::Switching;
-use crate::threads::Threads;
-use crate::trace;
-use crate::warnings::Warnings;
 use anyhow::{Result, ensure};
 use std::time::Instant;
 use warpset::{Device, Erased, Storage, TableBuilder, VectorTable, Words};
+use warpset_model::checks::Checks;
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::Model;
+use warpset_model::language::Text;
+use warpset_model::trace;
+use warpset_model::warnings::Warnings;
+use warpset_search::checkpoint::{Checkpoints, Opened, Resumed};
+use warpset_search::coverage::Coverage;
+use warpset_search::ctl::{Branching, BranchingTime};
+use warpset_search::engine;
+use warpset_search::exploration::{Counts, End, Limits, memory_for};
+#[cfg(feature = "cuda")]
+use warpset_search::gpu;
+use warpset_search::liveness::check::{Liveness, Question};
+use warpset_search::liveness::possible::{Possibilities, Possible};
+use warpset_search::measurements::occupancy;
+use warpset_search::numbering::Numbering;
+use warpset_search::parents::Parents;
+use warpset_search::ranks;
+use warpset_search::reduced::Reduced;
+use warpset_search::successors::{Interpreted, Successors};
+use warpset_search::survey::Survey;
+use warpset_search::switching::Switching;
+use warpset_search::threads::Threads;
+use warpset_support::memory;
+use warpset_support::stopping;
 
 /// Why ranks answer no questions about runs.
 const ONE_TABLE: &str = "a property of runs is checked in one table on one device: it cannot be combined with ranks";

@@ -6,13 +6,13 @@
 //! takes about the time of an interpreted search on this machine.
 
 use crate::exploration::Limits;
-use crate::interpreter::{Interpreter, Scratch, Step};
-use crate::ir::Model;
 use anyhow::{Error, Result};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use warpset::{Storage, VectorTable};
+use warpset_model::interpreter::{Interpreter, Scratch, Step};
+use warpset_model::ir::Model;
 use warpset_model::trace::describe_transitions;
 
 /// Number of states that a thread takes at a time.
@@ -233,12 +233,12 @@ mod tests {
     //!   `examples/explore/tests/explore/outputs.rs`).
 
     use super::*;
-    use crate::checks::Checks;
     use crate::exploration::Explorer;
     use crate::successors::Interpreted;
     use crate::threads::Threads;
     use std::collections::{HashMap, HashSet};
     use warpset::{Bucket, Device};
+    use warpset_model::checks::Checks;
     use warpset_model::dve::Dve;
     use warpset_model::ir::Source;
 

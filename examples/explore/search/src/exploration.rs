@@ -1,9 +1,9 @@
 //! The interface of every search: limits, counts, endings and violations.
 
-use crate::checks::Violation;
-use crate::stopping::{self, Stop};
 use anyhow::Result;
 use warpset::{MemoryLimit, Storage, VectorTable};
+use warpset_model::checks::Violation;
+use warpset_support::stopping::{self, Stop};
 
 /// Called between rounds with the counts so far. The exploration ends if the observer returns false.
 pub type Observer<'a> = dyn Fn(&Counts) -> bool + Sync + 'a;
@@ -255,9 +255,9 @@ pub trait Explorer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interpreter::{Fault, Wrong};
-    use crate::ir::Span;
     use std::time::Duration;
+    use warpset_model::interpreter::{Fault, Wrong};
+    use warpset_model::ir::Span;
 
     #[test]
     fn sizes_of_levels_are_told_only_if_all_are_known() {

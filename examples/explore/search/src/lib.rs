@@ -32,10 +32,7 @@ pub mod switching;
 pub mod table_kind;
 pub mod threads;
 
-use warpset_model::{checks, interpreter, ir};
-#[cfg(test)]
-use warpset_model::{diagnostic, input, language, network};
-use warpset_support::{exit, in_process, program, stopping};
+use warpset_model::ir;
 
 // A state must fit a vector of warpset's tables.
 const _: () = assert!(ir::MAX_WORDS == warpset::Spec::MAX_WIDTH);

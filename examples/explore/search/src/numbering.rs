@@ -10,7 +10,6 @@
 use crate::ctl::{self, Branching, BranchingTime};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Lists, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
-use crate::interpreter::{Interpreter, Step};
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
@@ -21,6 +20,7 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::ops::Range;
 use warpset::{Reference, Request, Storage, VectorTable};
+use warpset_model::interpreter::{Interpreter, Step};
 
 /// Number of states that a thread expands at a time.
 const PIECE: usize = 256;

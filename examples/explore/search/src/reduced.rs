@@ -1,8 +1,8 @@
 //! Successors by the steps of stubborn sets.
 
-use crate::checks::Violation;
-use crate::interpreter::Step;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
+use warpset_model::checks::Violation;
+use warpset_model::interpreter::Step;
 use warpset_model::reduction::stubborn::Stubborn;
 
 /// Computes the successors by the steps that a stubborn set keeps, with the interpreter.

@@ -6,13 +6,13 @@
 //! in the same order. So walks are not recorded: if a walk finds a violation, the interpreter repeats it, and its states are the
 //! path.
 
-use crate::checks::Violation;
-use crate::stopping::Stop;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Result, bail};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use warpset_model::checks::Violation;
 use warpset_random::{INCREMENT, mix};
+use warpset_support::stopping::Stop;
 
 /// Number of steps between two checks whether to stop.
 const STRIDE: u64 = 1 << 16;
@@ -222,11 +222,11 @@ mod tests {
     //!   `examples/explore/tests/explore/simulation.rs`).
 
     use super::*;
-    use crate::checks::{Checks, Role};
     use crate::codegen::on_cpu::CompiledWalks;
-    use crate::interpreter::Interpreter;
-    use crate::ir::Source;
+    use warpset_model::checks::{Checks, Role};
     use warpset_model::dve::Dve;
+    use warpset_model::interpreter::Interpreter;
+    use warpset_model::ir::Source;
 
     const MODEL: &str = "byte x, y; channel c; process P { state s, t; init s; trans s -> t { effect x = x + 1; }, t -> s { sync c!; },
         s -> s { guard x > 200; effect y = 1; }; } process Q { state u; init u; trans u -> u { sync c?; }, u -> u { guard x % 3 == 1; }; }

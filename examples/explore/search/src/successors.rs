@@ -1,8 +1,8 @@
 //! Computation of successors. Also records the violations, deadlocks and overflows that occur.
 
-use crate::checks::{Checks, Condition, Violation};
 use crate::exploration::Found;
-use crate::interpreter::{self, Interpreter, Step};
+use warpset_model::checks::{Checks, Condition, Violation};
+use warpset_model::interpreter::{self, Interpreter, Step};
 use warpset_model::product::Counted;
 use warpset_model::reduction::stubborn;
 use warpset_model::terms::Term;

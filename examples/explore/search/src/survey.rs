@@ -6,13 +6,13 @@
 
 #[cfg(feature = "cuda")]
 use crate::gpu::{SurveyPlan, unless_memory_ends};
-use crate::stopping::Stop;
 use anyhow::Result;
 use rayon::prelude::*;
 use warpset::{Storage, VectorTable};
 use warpset_model::ir::Model;
 use warpset_model::ir::net::{Firings, Holder, Net, PlaceId};
 use warpset_model::net::marking::{Check, Sum};
+use warpset_support::stopping::Stop;
 
 /// Number of states that a thread evaluates at a time.
 const PIECE: usize = 1 << 10;

@@ -3,11 +3,11 @@
 
 use crate::codegen::on_cpu::Compiled;
 use crate::reduced::Reduced;
-use crate::stopping;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use warpset_model::reduction::stubborn::Stubborn;
+use warpset_support::stopping;
 
 /// Time that a search takes before the compiler starts. Compiling takes a second, so a search that ends sooner does not need it.
 const COMPILE_AFTER: Duration = Duration::from_millis(100);
@@ -111,10 +111,10 @@ impl Successors for Switching<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Checks;
-    use crate::interpreter::Interpreter;
-    use crate::ir::Source;
+    use warpset_model::checks::Checks;
     use warpset_model::dve::Dve;
+    use warpset_model::interpreter::Interpreter;
+    use warpset_model::ir::Source;
 
     /// Tests a model that counts to `most`.
     fn with(most: u32, compile_after: Duration, test: impl Fn(&Switching, &[u32])) {

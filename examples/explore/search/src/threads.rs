@@ -4,7 +4,6 @@ use crate::checkpoint::{Checkpoints, Resumed};
 use crate::ctl::{self, Branching, BranchingTime};
 use crate::engine::{Begin, HostEngine, Recorder};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, Limits, Observer};
-use crate::interpreter::Interpreter;
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
@@ -15,6 +14,7 @@ use crate::successors::Successors;
 use anyhow::Result;
 use std::sync::Mutex;
 use warpset::{Storage, VectorTable};
+use warpset_model::interpreter::Interpreter;
 
 pub struct Threads<'a, S, X> {
     pub table: &'a VectorTable<S>,

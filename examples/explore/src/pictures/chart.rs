@@ -4,11 +4,11 @@
 //! that receives it; channels are queues, so the n-th message received is the n-th one sent. [`svg`](super::svg) draws it.
 
 use super::Run;
-use crate::interpreter::{Interpreter, Step};
-use crate::ir::expression::Binary;
-use crate::ir::{Action, Expression, MessageField, Model, TransitionId, VariableId};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
+use warpset_model::interpreter::{Interpreter, Step};
+use warpset_model::ir::expression::Binary;
+use warpset_model::ir::{Action, Expression, MessageField, Model, TransitionId, VariableId};
 use warpset_model::trace::{self, changes_text, state_text};
 use warpset_support::escaping;
 
@@ -248,8 +248,8 @@ fn arrow(label: &str, lanes: &[usize], is_message: bool, width: usize, count: us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interpreter::{Interpreter, Scratch};
     use warpset_model::dve::Dve;
+    use warpset_model::interpreter::{Interpreter, Scratch};
     use warpset_model::ir::Source;
 
     /// A chart of the first `count` steps, each the first possible one.

@@ -2,12 +2,12 @@
 
 use super::Run;
 use super::projection::Projection;
-use crate::checks::{Checks, Role};
-use crate::interpreter::{Interpreter, Scratch, Step};
 use anyhow::{Result, bail};
 use indicatif::HumanCount;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use warpset_model::checks::{Checks, Role};
+use warpset_model::interpreter::{Interpreter, Scratch, Step};
 use warpset_model::trace::{all_steps, describe_step, state_text};
 use warpset_support::escaping::{self, dot};
 use warpset_support::numbers::counted;
@@ -125,7 +125,7 @@ pub fn text(interpreter: &Interpreter, checks: &Checks, run: Option<&Run>, proje
     Ok(text + "}\n")
 }
 
-fn step_text(model: &crate::ir::Model, step: Option<Step>) -> String {
+fn step_text(model: &warpset_model::ir::Model, step: Option<Step>) -> String {
     step.map_or_else(|| "stays".into(), |step| describe_step(model, step))
 }
 

@@ -5,10 +5,10 @@ pub mod dot;
 pub mod projection;
 mod svg;
 
-use crate::ctl::Witness;
-use crate::liveness::lasso::Lasso;
 use warpset_model::interpreter::Step;
 use warpset_model::trace::Path;
+use warpset_search::ctl::Witness;
+use warpset_search::liveness::lasso::Lasso;
 
 /// A path, or a path that ends in a loop.
 pub struct Run<'p> {

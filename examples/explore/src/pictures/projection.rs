@@ -1,8 +1,8 @@
 //! Projections of states: the parts of a state by which a picture tells states apart.
 
-use crate::ir::{Model, ProcessId, Span, VariableId};
 use anyhow::{Result, bail};
 use std::collections::HashMap;
+use warpset_model::ir::{Model, ProcessId, Span, VariableId};
 use warpset_support::escaping;
 
 /// The parts that a picture shows.

@@ -1,46 +1,46 @@
 //! Answers to the properties of a file of the Model Checking Contest (`--properties`).
 //!
 //! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Formulas
-//! about runs are answered over the markings of the same exploration, in memory ([`runs`](crate::liveness::runs)). One that this
+//! about runs are answered over the markings of the same exploration, in memory ([`runs`](warpset_search::liveness::runs)). One that this
 //! does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton. Formulas of
 //! branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has the verdict
 //! `CANNOT_COMPUTE`.
 
 pub mod rounds;
 
-use crate::checks::{Checks, Role};
-use crate::ctl::{self, Branching, Conditions};
-use crate::escaping;
-use crate::exit;
-use crate::exploration::{Counts, End, Exploration, Limits};
-use crate::ir::{Expression, Model};
-use crate::language::Text;
-use crate::liveness::check::{self, Conclusion, Question as OfRuns};
-use crate::liveness::possible::is_live;
-use crate::liveness::runs::{Runs, Violating};
-use crate::memory;
 use crate::options::Options;
-use crate::output::{Output, Unwritten};
-use crate::program;
 use crate::report;
 use crate::report::net::ignored;
 use crate::report::runs::run_json;
 use crate::report::verdicts::why;
-use crate::stopping::{self, Stop};
-use crate::successors::Interpreted;
-use crate::survey::{Survey, Surveyed};
 use anyhow::{Context, Error, Result};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Mutex;
 use warpset::{Storage, VectorTable};
+use warpset_model::checks::{Checks, Role};
 use warpset_model::ctl::{Literal, Parts};
+use warpset_model::ir::{Expression, Model};
+use warpset_model::language::Text;
 use warpset_model::ltl::buchi::MOST_PROPOSITIONS;
 use warpset_model::ltl::property::set_conditions;
 use warpset_model::ltl::translate::translate;
 use warpset_model::net::marking::{Check, Condition};
 use warpset_model::net::properties::{Global, Property, Question};
+use warpset_search::ctl::{self, Branching, Conditions};
+use warpset_search::exploration::{Counts, End, Exploration, Limits};
+use warpset_search::liveness::check::{self, Conclusion, Question as OfRuns};
+use warpset_search::liveness::possible::is_live;
+use warpset_search::liveness::runs::{Runs, Violating};
+use warpset_search::successors::Interpreted;
+use warpset_search::survey::{Survey, Surveyed};
+use warpset_support::escaping;
+use warpset_support::exit;
+use warpset_support::memory;
+use warpset_support::output::{Output, Unwritten};
+use warpset_support::program;
+use warpset_support::stopping::{self, Stop};
 
 /// States after which the questions are looked at for the first time during an exploration, and then whenever there are twice as
 /// many.

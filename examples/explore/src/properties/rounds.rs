@@ -1,21 +1,21 @@
 //! The explorations that answer the properties of a file, one after the other.
 
 use super::{FIRST_LOOK, LOCKED, Properties, Round, TooLarge};
-use crate::exit;
-use crate::exploration::End;
-use crate::input;
-use crate::language::Text;
 use crate::options::Options;
 use crate::outputs::Outputs;
-use crate::program::Ended;
 use crate::search::search;
 use crate::spread::RankPlan;
-use crate::stopping;
 use anyhow::{Context, Error, Result, ensure};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
+use warpset_model::input;
+use warpset_model::language::Text;
 use warpset_model::net::properties::{Global, Property, Question, read};
+use warpset_search::exploration::End;
+use warpset_support::exit;
+use warpset_support::program::Ended;
+use warpset_support::stopping;
 
 /// Markings after which the formulas about runs are looked at, if nothing else is asked. The first ones show most runs that
 /// violate a formula; with more than the last, each formula has an exploration of its own.

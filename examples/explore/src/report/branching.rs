@@ -1,17 +1,17 @@
 //! The part of a report about formulas of branching time.
 
 use super::rows::Rows;
-use crate::ctl::{Answer, Asked, Branching, Outcome, Witness};
-use crate::escaping;
-use crate::exit;
-use crate::ir::Model;
-use crate::liveness::check::Verdict;
-use crate::numbers::counted;
 use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use warpset_model::ir::Model;
 use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
+use warpset_search::ctl::{Answer, Asked, Branching, Outcome, Witness};
+use warpset_search::liveness::check::Verdict;
+use warpset_support::escaping;
+use warpset_support::exit;
+use warpset_support::numbers::counted;
 
 /// A formula and its answer.
 #[derive(Clone, Copy)]

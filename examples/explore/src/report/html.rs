@@ -2,16 +2,16 @@
 
 use super::summary::Summary;
 use super::verdicts::{Check, Decision};
-use crate::coverage::Coverage;
-use crate::ir::Model;
-use crate::numbers::counted;
 use crate::pictures::Run;
 use crate::pictures::chart::Chart;
 use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use warpset_model::ir::Model;
 use warpset_model::trace::{state_text, step_lines};
+use warpset_search::coverage::Coverage;
 use warpset_support::escaping::xml;
+use warpset_support::numbers::counted;
 
 /// Begins with the document type, behind which the page is XML, too.
 const HEAD: &str = r#"<!DOCTYPE html>

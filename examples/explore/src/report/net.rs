@@ -1,12 +1,12 @@
 //! The part of a report about a net: its encoding, its tokens, and the firings of each transition.
 
 use super::rows::Rows;
-use crate::escaping;
-use crate::exploration::End;
-use crate::ir::{Ignored, Model};
-use crate::survey::Surveyed;
 use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
+use warpset_model::ir::{Ignored, Model};
+use warpset_search::exploration::End;
+use warpset_search::survey::Surveyed;
+use warpset_support::escaping;
 
 /// Most transitions whose firings are listed in the text; of more, those that fire most often are.
 const MOST_LISTED: usize = 40;

@@ -1,21 +1,21 @@
 //! The part of a report about runs, and about where states can lead: verdicts, runs, reasons.
 
 use super::rows::Rows;
-use crate::checks::Role;
-use crate::escaping;
-use crate::exit;
-use crate::exploration::End;
-use crate::ir::Model;
-use crate::liveness::check::{Conclusion, Question, Verdict};
-use crate::liveness::lasso::Lasso;
-use crate::liveness::possible::{Outcome, Possible};
-use crate::numbers::counted;
-use crate::stopping::Stop;
 use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use warpset_model::checks::Role;
+use warpset_model::ir::Model;
 use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
+use warpset_search::exploration::End;
+use warpset_search::liveness::check::{Conclusion, Question, Verdict};
+use warpset_search::liveness::lasso::Lasso;
+use warpset_search::liveness::possible::{Outcome, Possible};
+use warpset_support::escaping;
+use warpset_support::exit;
+use warpset_support::numbers::counted;
+use warpset_support::stopping::Stop;
 
 fn sentence(verdict: Verdict) -> &'static str {
     match verdict {

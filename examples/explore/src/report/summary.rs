@@ -5,14 +5,14 @@ use super::net::NetFigures;
 use super::rows::Rows;
 use super::runs::AboutRuns;
 use super::verdicts::Check;
-use crate::coverage::Unreached;
-use crate::escaping;
-use crate::exploration::End;
-use crate::measurements::Cycles;
-use crate::numbers::counted;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use warpset_search::coverage::Unreached;
+use warpset_search::exploration::End;
+use warpset_search::measurements::Cycles;
+use warpset_support::escaping;
+use warpset_support::numbers::counted;
 
 /// Version of the object that `--json` prints. It changes if a key goes or changes its meaning, not if one comes.
 pub const SCHEMA: u32 = 2;
@@ -393,7 +393,7 @@ pub fn end_word(end: End) -> &'static str {
         End::States => "max-states",
         End::Levels => "max-depth",
         End::Memory => "memory",
-        End::Stopped(crate::stopping::Stop::Interrupted) => "interrupted",
-        End::Stopped(crate::stopping::Stop::Time(_)) => "timeout",
+        End::Stopped(warpset_support::stopping::Stop::Interrupted) => "interrupted",
+        End::Stopped(warpset_support::stopping::Stop::Time(_)) => "timeout",
     }
 }

@@ -3,16 +3,16 @@
 use super::branching::{self as answered, Answered};
 use super::summary::Summary;
 use super::{Finding, Report};
-use crate::checks::{Condition, Role, Violation};
-use crate::ctl::{self, Branching};
-use crate::escaping;
-use crate::exploration::End;
-use crate::liveness::check::Verdict;
-use crate::numbers::counted;
 use crate::report::runs;
-use crate::stopping::Stop;
 use serde::Serialize;
 use serde_json::Value;
+use warpset_model::checks::{Condition, Role, Violation};
+use warpset_search::ctl::{self, Branching};
+use warpset_search::exploration::End;
+use warpset_search::liveness::check::Verdict;
+use warpset_support::escaping;
+use warpset_support::numbers::counted;
+use warpset_support::stopping::Stop;
 
 /// Colours of a terminal, by ECMA-48.
 const GREEN: &str = "\x1b[32m";

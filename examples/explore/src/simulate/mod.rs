@@ -4,33 +4,33 @@
 mod on_gpu;
 pub mod requested;
 
-use crate::checks::Checks;
 use crate::compiling::compile_walks;
 use crate::encodings::NoRoom;
-use crate::escaping;
-use crate::exit;
-use crate::interpreter::Interpreter;
-use crate::ir::Model;
-use crate::language::Text;
-use crate::numbers::counted;
 use crate::options::{EngineKind, Options};
-use crate::output::Output;
 use crate::outputs::trace_text;
 use crate::pictures;
 use crate::pictures::chart::Chart;
-use crate::program;
 use crate::report::net::{ignored, ignored_row};
 use crate::report::not_traced_text;
 use crate::spread::RankPlan;
-use crate::stopping::{self, Stop};
-use crate::successors::Interpreted;
 use anyhow::{Error, Result, ensure};
 use indicatif::{HumanCount, HumanFloatCount};
 use requested::Requested;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use warpset_model::checks::Checks;
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::Model;
+use warpset_model::language::Text;
 use warpset_model::trace::{self, Path, lines_of};
 use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
+use warpset_search::successors::Interpreted;
+use warpset_support::escaping;
+use warpset_support::exit;
+use warpset_support::numbers::counted;
+use warpset_support::output::Output;
+use warpset_support::program;
+use warpset_support::stopping::{self, Stop};
 
 /// Number of steps from which compiled functions save more time than compiling them takes (about a second).
 const COMPILE_FROM: u64 = 2_000_000;

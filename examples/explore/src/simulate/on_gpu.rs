@@ -2,14 +2,14 @@
 
 use super::Taken;
 use crate::options::{EngineKind, Options};
-use crate::stopping;
-use crate::successors::Interpreted;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use warpset::Device;
 use warpset_search::gpu::GpuWalks;
 use warpset_search::simulation::Walks;
+use warpset_search::successors::Interpreted;
 use warpset_support::device::DeviceChoice;
+use warpset_support::stopping;
 
 /// Fewest walks for which a GPU is used without being asked for: as many as make its threads worth a second of compilation.
 const MANY: u64 = 1 << 14;

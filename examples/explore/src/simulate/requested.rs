@@ -1,6 +1,6 @@
 //! Value of the option `--simulate`.
 
-use crate::numbers::parse_positive;
+use warpset_support::numbers::parse_positive;
 
 /// Steps of a walk, unless the option gives another number.
 const DEPTH: u64 = 10_000;

@@ -8,25 +8,25 @@ pub use rank_set::{RankPlan, RankSet};
 use crate::compiling::compile;
 use crate::encodings::NoRoom;
 use crate::ending::{Ending, Extras};
-use crate::exploration::{Explorer, Limits};
-#[cfg(feature = "cuda")]
-use crate::gpu::OnGpu;
 use crate::options::{EngineKind, Options};
 use crate::outputs::Outputs;
 use crate::progress::ProgressLine;
-#[cfg(feature = "cuda")]
-use crate::ranks::with_workers;
-use crate::ranks::{Ranks, Table, Worker, on_threads_of};
 use crate::reduce::Reduction;
-use crate::reduced::Reduced;
 use crate::report::Time;
-use crate::successors::{Interpreted, Successors};
-use crate::survey::Survey;
-use crate::switching::Switching;
-use crate::warnings::Warnings;
 use anyhow::Result;
 use std::time::Instant;
 use warpset::{Device, Erased};
+use warpset_model::warnings::Warnings;
+use warpset_search::exploration::{Explorer, Limits};
+#[cfg(feature = "cuda")]
+use warpset_search::gpu::OnGpu;
+#[cfg(feature = "cuda")]
+use warpset_search::ranks::with_workers;
+use warpset_search::ranks::{Ranks, Table, Worker, on_threads_of};
+use warpset_search::reduced::Reduced;
+use warpset_search::successors::{Interpreted, Successors};
+use warpset_search::survey::Survey;
+use warpset_search::switching::Switching;
 
 /// Explores with the tables of this process's ranks, and prints the results.
 #[allow(clippy::too_many_arguments)] // all that an exploration depends on

@@ -1,16 +1,16 @@
 //! Location of the ranks: their devices, processes and connections.
 
 use super::launch::{Environment, Process, Wanted, process};
-use crate::device::DeviceChoice;
 use crate::first_table::{self, Listed, Size};
-use crate::in_process::{OfAnother, devices_of, first_error, on_all};
-use crate::ir::Layout;
 use crate::options::Options;
-use crate::ranks::Table;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use warpset::cluster::{Builder, Local, Transport};
 use warpset::{Device, Storage, TableBuilder, Words};
+use warpset_model::ir::Layout;
+use warpset_search::ranks::Table;
+use warpset_support::device::DeviceChoice;
+use warpset_support::in_process::{OfAnother, devices_of, first_error, on_all};
 
 /// Ranks of one process notice at once when one fails. They wait long for a slow one, in case the process was suspended.
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -1,12 +1,12 @@
 //! Identity of a search: the model and the checks that must be the same when it is resumed.
 
-use crate::checks::{Checks, Role};
-use crate::ir::network::{Listed, Network, Rules};
-use crate::ir::{Layout, Model};
 use anyhow::{Result, ensure};
 use flate2::Crc;
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Debug, Write};
+use warpset_model::checks::{Checks, Role};
+use warpset_model::ir::network::{Listed, Network, Rules};
+use warpset_model::ir::{Layout, Model};
 use warpset_model::reduction::stubborn::Stubborn;
 
 /// Name of the part that encodes states.

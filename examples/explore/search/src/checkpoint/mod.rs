@@ -31,13 +31,8 @@ mod identity;
 #[cfg(all(test, feature = "cpu"))]
 mod tests;
 
-use crate::checks::Violation;
-use crate::exit;
 use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists};
 use crate::growth::grow_within;
-use crate::ir::Model;
-use crate::ir::bounds::Intervals;
-use crate::program::Ended;
 use crate::successors::{Expansion, Interpreted, Successors};
 use crate::table_kind::TableKind;
 use anyhow::{Context, Result, bail, ensure};
@@ -50,6 +45,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use warpset::{Device, Outcome, Request, Storage, VectorTable};
+use warpset_model::checks::Violation;
+use warpset_model::ir::Model;
+use warpset_model::ir::bounds::Intervals;
+use warpset_support::exit;
+use warpset_support::program::Ended;
 use warpset_support::replacing;
 
 /// States that are looked up at a time.

@@ -1,17 +1,17 @@
 //! Resumed searches, with every kind of table, from every point at which a search may end.
 
 use super::*;
-use crate::checks::Checks;
 use crate::engine::tests::{counters, read, with_goal};
 use crate::engine::{Begin, HostEngine};
 use crate::exploration::{End, Limits};
-use crate::interpreter::Interpreter;
-use crate::stopping::Stop;
 #[cfg(unix)]
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 use warpset::{Bucket, CompactTree, Indexed, Tree};
+use warpset_model::checks::Checks;
+use warpset_model::interpreter::Interpreter;
+use warpset_support::stopping::Stop;
 use warpset_testing::sizes::sized;
 
 /// Schedule of checkpoints that become due only when a search ends.

@@ -2,9 +2,9 @@
 
 use super::names::Names;
 use super::shared::Shared;
-use crate::ir::model::range;
-use crate::ir::range::{Range, unbounded};
-use crate::ir::{Binary, Expression, Model, StoreTarget, Unary};
+use warpset_model::ir::model::range;
+use warpset_model::ir::range::{Range, unbounded};
+use warpset_model::ir::{Binary, Expression, Model, StoreTarget, Unary};
 
 /// Context of an expression.
 #[derive(Clone, Copy)]

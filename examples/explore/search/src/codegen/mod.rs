@@ -40,7 +40,6 @@ mod steps;
 #[cfg(test)]
 pub mod tests;
 
-use crate::ir::{Expression, Model};
 use expression::Scope;
 use names::Names;
 pub use reduction::Choosing;
@@ -48,6 +47,7 @@ use reduction::Reduction;
 use shared::Shared;
 use std::fmt::Write;
 use steps::Context;
+use warpset_model::ir::{Expression, Model};
 
 /// Returns an error with the numbers if a model is too large to generate code for its steps.
 pub fn ensure_fits(model: &Model) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! C++ names for the parts of a model.
 
-use crate::ir::Model;
+use warpset_model::ir::Model;
 
 /// Readable names, with numbers that make them unique.
 pub struct Names {

@@ -2,9 +2,9 @@
 //! and reads tables in memory.
 
 use crate::codegen::parts::Switch;
-use crate::ir::Model;
-use crate::ir::net::{Firing, FiringGroup, Firings, Test};
 use std::fmt::Write;
+use warpset_model::ir::Model;
+use warpset_model::ir::net::{Firing, FiringGroup, Firings, Test};
 
 /// Maximum number of firings for which statements are generated. A compiler takes some milliseconds for each.
 const MOST_STATEMENTS: usize = 400;

@@ -1,11 +1,11 @@
 //! Networks in generated code: a text that is the same for all networks, and tables in memory. Transitions and rules generate no
 //! code, so components may have millions of transitions.
 
-use crate::ir::Model;
-use crate::ir::network::{Listed, Network, Rules};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 use std::sync::Arc;
+use warpset_model::ir::Model;
+use warpset_model::ir::network::{Listed, Network, Rules};
 
 /// Texts that read the tables: components, and steps with or without rules.
 const COMPONENTS: &str = include_str!("components.cuh");

@@ -1,8 +1,6 @@
 //! Next-state functions compiled by the system's C++ compiler, and calls of them.
 
 use super::{Choosing, WALK, generate, walks};
-use crate::checks::Violation;
-use crate::ir::Model;
 use crate::simulation::{Ended, Random, Walker};
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
@@ -13,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use warpset::CodeCache;
+use warpset_model::checks::Violation;
+use warpset_model::ir::Model;
 use warpset_model::reduction::stubborn::Stubborn;
 
 /// C++ text that calls the functions.

@@ -7,11 +7,11 @@ use super::expression::Scope;
 use super::names::Names;
 use super::parts::Switch;
 use super::steps::{Context, Pair, describe, effects};
-use crate::ir::model::range;
-use crate::ir::range::Range;
-use crate::ir::{Action, MessageField, Model, Transition, TransitionId};
 use std::collections::HashMap;
 use std::fmt::Write;
+use warpset_model::ir::model::range;
+use warpset_model::ir::range::Range;
+use warpset_model::ir::{Action, MessageField, Model, Transition, TransitionId};
 
 /// The text of `take_pair`.
 pub fn text(context: Context<'_>, pairs: &[Pair]) -> String {

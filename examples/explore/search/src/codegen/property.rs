@@ -5,8 +5,8 @@
 
 use super::expression::Scope;
 use super::names::Names;
-use crate::ir::Model;
 use std::fmt::Write;
+use warpset_model::ir::Model;
 
 const NONE: &str = "\
 constexpr u32 property_moves = 0;

@@ -17,10 +17,10 @@ use super::expression::{Scope, can_fault};
 use super::names::Names;
 use super::shared::Shared;
 use super::{net, network, steps};
-use crate::interpreter::Step;
-use crate::ir::Model;
-use crate::ir::net::Holder;
 use std::fmt::Write;
+use warpset_model::interpreter::Step;
+use warpset_model::ir::Model;
+use warpset_model::ir::net::Holder;
 use warpset_model::reduction::actions::Test;
 use warpset_model::reduction::stubborn::{Goal, Stubborn};
 

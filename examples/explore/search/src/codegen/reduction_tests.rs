@@ -6,10 +6,6 @@
 
 use super::on_cpu::Compiled;
 use super::tests::{network, or_skip, own_models, read_file};
-use crate::checks::{Checks, Role};
-use crate::interpreter::Interpreter;
-use crate::ir::{Model, Source};
-use crate::language::Text;
 use crate::reduced::Reduced;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use proptest::strategy::{Strategy, ValueTree};
@@ -17,6 +13,10 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::path::Path;
+use warpset_model::checks::{Checks, Role};
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::{Model, Source};
+use warpset_model::language::Text;
 use warpset_model::reduction::stubborn::{Kept, Stubborn};
 use warpset_model::slco;
 use warpset_random_models as random;

@@ -1,9 +1,9 @@
 //! Large conditions that several guards have in common: each gets a function of its own, so that it is compiled once.
 
 use super::expression::can_fault;
-use crate::ir::{Expression, Model};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use warpset_model::ir::{Expression, Model};
 
 /// Size of an expression, in operators and operands, from which on a call is worthwhile.
 const LARGE: usize = 40;

@@ -5,11 +5,11 @@ use super::names::Names;
 use super::pairs;
 use super::parts::Switch;
 use super::shared::Shared;
-use crate::interpreter::Step;
-use crate::ir::model::range;
-use crate::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
+use warpset_model::interpreter::Step;
+use warpset_model::ir::model::range;
+use warpset_model::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
 use warpset_model::reduction::actions::Actions;
 
 /// Number of pairs from which on a process has its pairs in a table instead of cases.

@@ -1,19 +1,19 @@
 //! Compiled code compared with the interpreter, and compilation of the kernels by NVRTC.
 
 use super::on_cpu::Compiled;
-use crate::checks::{Checks, Role, Violation};
-use crate::diagnostic::Severity;
-use crate::interpreter::Interpreter;
-use crate::ir::property::Move;
-use crate::ir::{Model, Source, Span};
-use crate::language::{Format, Text};
-use crate::network::Reading;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use proptest::prelude::*;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use warpset_model::checks::{Checks, Role, Violation};
+use warpset_model::diagnostic::Severity;
 use warpset_model::dve::Dve;
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::property::Move;
+use warpset_model::ir::{Model, Source, Span};
+use warpset_model::language::{Format, Text};
+use warpset_model::network::Reading;
 use warpset_model::slco::Slco;
 
 /// Maximum number of states of a model that are compared.
@@ -123,7 +123,7 @@ fn some_beem_models() -> Vec<PathBuf> {
 }
 
 pub fn read_file(path: &Path) -> Text {
-    let input = crate::input::open(path).unwrap_or_else(|error| panic!("{error:#}"));
+    let input = warpset_model::input::open(path).unwrap_or_else(|error| panic!("{error:#}"));
     let text = Text::read(Format::of(path).unwrap(), input, &Reading::default());
     text.unwrap_or_else(|error| panic!("{}: {error:#}", path.display()))
 }

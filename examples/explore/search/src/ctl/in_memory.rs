@@ -10,13 +10,13 @@ use super::bits::{Bits, View, numbers};
 use super::evaluate::Space;
 use super::{Evaluated, Faults};
 use crate::exploration::Limits;
-use crate::interpreter::Interpreter;
 use crate::liveness::graph::{StateGraph, is_lack_of_memory};
 use crate::liveness::residue::large_piece;
 use crate::successors::Successors;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use warpset::{Reference, Storage, VectorTable};
+use warpset_model::interpreter::Interpreter;
 
 /// States between two looks at the limits.
 const BETWEEN_LOOKS: usize = 1 << 16;

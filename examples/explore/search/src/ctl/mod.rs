@@ -15,10 +15,7 @@ mod witness;
 
 pub use witness::Witness;
 
-use crate::checks::Violation;
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
-use crate::interpreter::Interpreter;
-use crate::ir::Expression;
 use crate::liveness::check::Verdict;
 use crate::liveness::possible::path_to_fault;
 use crate::successors::Successors;
@@ -28,7 +25,10 @@ use in_memory::InMemory;
 use std::time::{Duration, Instant};
 use sweeps::Sweeps;
 use warpset::{Reference, Storage, VectorTable};
+use warpset_model::checks::Violation;
 use warpset_model::ctl::{Literal, Part, Parts};
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::Expression;
 use warpset_model::net::marking::Check;
 use warpset_model::terms::Term;
 

@@ -10,7 +10,6 @@ use super::bits::{Bits, Growing, View};
 use super::evaluate::Space;
 use super::{Evaluated, Faults};
 use crate::exploration::Limits;
-use crate::interpreter::Interpreter;
 use crate::liveness::residue::large_piece;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::{Context, Result, bail, ensure};
@@ -18,6 +17,7 @@ use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use warpset::{Reference, Storage, VectorTable};
+use warpset_model::interpreter::Interpreter;
 
 /// All states of a table.
 pub struct Sweeps<'a, S: Storage, X> {

@@ -8,14 +8,8 @@
 //! - A path that is shown is one of the model, and shows the verdict.
 
 use super::{Asked, Branching, Conditions, Outcome};
-use crate::checks::Checks;
 use crate::exploration::{End, Explorer, Limits};
-use crate::input;
-use crate::interpreter::{Interpreter, Scratch};
-use crate::ir::Source;
-use crate::language::{Format, Text};
 use crate::liveness::check::Verdict;
-use crate::network::Reading;
 use crate::successors::Interpreted;
 use crate::threads::Threads;
 use proptest::prelude::*;
@@ -24,7 +18,13 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashMap;
 use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
+use warpset_model::checks::Checks;
 use warpset_model::ctl;
+use warpset_model::input;
+use warpset_model::interpreter::{Interpreter, Scratch};
+use warpset_model::ir::Source;
+use warpset_model::language::{Format, Text};
+use warpset_model::network::Reading;
 use warpset_random_models as random;
 use warpset_testing::sizes::sized;
 
@@ -533,7 +533,7 @@ fn texts_that_are_no_formulas_are_refused() {
     ] {
         let source = Source { name: "--ctl".into(), text: formula.into() };
         let error = ctl::Asked::default().add(&text, &source, &mut |_, _| {}).expect_err(formula);
-        let located = error.downcast_ref::<Box<crate::diagnostic::Located>>().unwrap_or_else(|| panic!("{error:#}"));
+        let located = error.downcast_ref::<Box<warpset_model::diagnostic::Located>>().unwrap_or_else(|| panic!("{error:#}"));
         let message = format!("{:?}", located.diagnostic);
         assert!(message.contains(part), "{formula}: {message}");
     }

@@ -5,12 +5,12 @@
 
 use super::bits::View;
 use super::evaluate::{Space, Values};
-use crate::interpreter::{Interpreter, Step};
 use anyhow::{Context, Result, ensure};
 use std::collections::{HashSet, VecDeque};
 use warpset::{Storage, VectorTable};
 use warpset_model::ctl::{Literal, Part, Parts};
 use warpset_model::interpreter::Scratch;
+use warpset_model::interpreter::{Interpreter, Step};
 use warpset_support::components::components;
 
 /// A path, or a path that ends in a loop, replayed by the interpreter.

@@ -9,11 +9,7 @@
 //!   `waiting.rs`).
 
 use super::*;
-use crate::checks::{Checks, Role, Violation};
 use crate::exploration::Explorer;
-use crate::interpreter::{Interpreter, Scratch};
-use crate::ir::{Layout, Range, Source};
-use crate::stopping::Stop;
 use crate::successors::{Expansion, Interpreted, Successors};
 use crate::threads::Threads;
 use proptest::prelude::*;
@@ -21,8 +17,12 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::HashSet;
 use warpset::{Bucket, CompactTree, Device, Indexed, MemoryLimit, Root, TableBuilder, Tree, Words};
+use warpset_model::checks::{Checks, Role, Violation};
 use warpset_model::dve::Dve;
+use warpset_model::interpreter::{Interpreter, Scratch};
+use warpset_model::ir::{Layout, Range, Source};
 use warpset_random_models as random;
+use warpset_support::stopping::Stop;
 use warpset_testing::sizes::sized;
 
 pub const NO_LIMITS: Limits = Limits::NONE;
@@ -429,8 +429,8 @@ fn it_stops_with_what_there_is_when_it_is_asked_to() {
     let table = VectorTable::<Bucket>::new(&Device::cpu_with_threads(2), dve.model.layout.words, 1000).unwrap();
     let found = Found { violation: Violation::Deadlock, state: dve.model.initial_state(), level: 3 };
     let path = crate::path::walk_back(&table, &source, &dve.model.initial_state(), &found, limits);
-    let error = path.unwrap_err().downcast::<crate::program::Ended>().unwrap();
-    assert_eq!(error.code, crate::exit::INTERRUPTED);
+    let error = path.unwrap_err().downcast::<warpset_support::program::Ended>().unwrap();
+    assert_eq!(error.code, warpset_support::exit::INTERRUPTED);
 }
 
 #[test]

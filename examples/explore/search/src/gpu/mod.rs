@@ -42,8 +42,6 @@ use crate::codegen::ensure_fits;
 use crate::ctl::{self, Branching, BranchingTime};
 use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
-use crate::interpreter::Interpreter;
-use crate::ir::Model;
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
@@ -62,6 +60,8 @@ use warpset::gpu::cudarc_0_19::cudarc::driver::{
 use warpset::gpu::{Counts as Offers, DeviceBatch};
 use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::Model;
 
 /// Time after which the kernel returns so that the host can read its counts: often enough for a progress line, rarely enough to
 /// cost nothing.

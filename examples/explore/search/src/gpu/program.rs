@@ -1,8 +1,8 @@
 //! Texts of the programs that search on a GPU.
 
-use crate::checks::Checks;
 use crate::codegen::{Choosing, generate, tables};
-use crate::ir::Model;
+use warpset_model::checks::Checks;
+use warpset_model::ir::Model;
 use warpset_model::reduction::stubborn::Stubborn;
 
 const KERNEL: &str = include_str!("explore.cu");

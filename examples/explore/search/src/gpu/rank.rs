@@ -15,7 +15,6 @@ use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
 use super::program::Sources;
 use super::{KernelLimits, NONE, SearchState};
-use crate::checks::Violation;
 use crate::codegen::ensure_fits;
 use crate::exploration::{Found, Limits};
 use crate::ranks::{RankNumbers, Round, Table, Worker};
@@ -27,6 +26,7 @@ use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, LaunchConfig, PinnedHostSlice, PushKernelArg};
 use warpset::gpu::{Counts as Offers, DeviceBatch as LocalBatch};
 use warpset::{Storage, Tally, VectorTable};
+use warpset_model::checks::Violation;
 
 /// The offers of a round take at most 1 / `SHARE` of the GPU's free memory and at most `MOST_ROWS` rows, as a round of the
 /// cluster does.

@@ -2,15 +2,15 @@
 //! the GPU.
 
 use super::kernel::allocate;
-use crate::ir::net::{Firing, FiringGroup, Test};
-use crate::stopping::Stop;
 use anyhow::{Context, Result};
 use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUdevice_attribute;
 use warpset::gpu::cudarc_0_19::cudarc::driver::sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
 use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{Storage, VectorTable};
+use warpset_model::ir::net::{Firing, FiringGroup, Test};
 use warpset_model::net::marking::Sum;
+use warpset_support::stopping::Stop;
 
 /// Program text of the kernel, for every table.
 pub const SURVEY: &str = include_str!("survey.cu");

@@ -1,11 +1,8 @@
 //! Random walks on a GPU, one walk per thread ([`simulation`](crate::simulation)).
 
 use super::program::{REGISTERS, SURROUNDINGS};
-use crate::checks::Checks;
 use crate::codegen::{WALK, ensure_fits, generate, tables};
-use crate::ir::Model;
 use crate::simulation::{Simulation, Walks};
-use crate::stopping::Stop;
 use crate::successors::Interpreted;
 use anyhow::{Context, Result, ensure};
 use std::sync::Arc;
@@ -14,6 +11,9 @@ use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUdevice_attribute;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{BucketTable, Device, gpu};
+use warpset_model::checks::Checks;
+use warpset_model::ir::Model;
+use warpset_support::stopping::Stop;
 
 const KERNEL: &str = include_str!("walks.cu");
 

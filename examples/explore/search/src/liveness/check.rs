@@ -3,15 +3,15 @@
 use super::fairness::is_fair;
 use super::lasso::{Lasso, Run, close, replay};
 use super::residue::{Automaton, Residue};
-use crate::checks::{Checks, Role, Violation};
 use crate::exploration::{End, Exploration, Explorer, Limits};
-use crate::interpreter::Interpreter;
-use crate::ir::expression::Binary;
-use crate::ir::property::AutomatonClass;
-use crate::ir::{Expression, Model, Property, Span};
-use crate::stopping::Stop;
 use anyhow::{Result, anyhow, ensure};
 use std::time::{Duration, Instant};
+use warpset_model::checks::{Checks, Role, Violation};
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::expression::Binary;
+use warpset_model::ir::property::AutomatonClass;
+use warpset_model::ir::{Expression, Model, Property, Span};
+use warpset_support::stopping::Stop;
 
 /// The property of a model, and how product states decide it.
 #[derive(Clone, Debug)]

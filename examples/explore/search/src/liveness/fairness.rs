@@ -14,13 +14,13 @@
 
 use super::lasso::{Lasso, Run};
 use super::residue::{Residue, ResidueSearch, large_piece, path_to_marked};
-use crate::interpreter::{Interpreter, Scratch, Step};
-use crate::ir::{Model, ProcessId, TransitionId};
 use crate::successors::Successors;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::collections::{HashMap, VecDeque};
 use warpset::{Reference, Storage};
+use warpset_model::interpreter::{Interpreter, Scratch, Step};
+use warpset_model::ir::{Model, ProcessId, TransitionId};
 use warpset_support::components::components;
 
 /// A step within the residue.

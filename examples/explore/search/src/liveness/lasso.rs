@@ -13,12 +13,12 @@
 
 use super::fairness::By;
 use super::residue::{Automaton, Residue, ResidueSearch, Workspace, large_piece, path_to_marked};
-use crate::interpreter::{Interpreter, Scratch};
 use crate::successors::Successors;
 use anyhow::{Context, Result, bail, ensure};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet, VecDeque};
 use warpset::{Reference, Storage};
+use warpset_model::interpreter::{Interpreter, Scratch};
 use warpset_model::product::ProductStep;
 use warpset_support::components::components;
 

@@ -11,16 +11,16 @@
 use super::check::Verdict;
 use super::graph::StateGraph;
 use super::residue::{Residue, large_piece, path_to_marked};
-use crate::checks::{Checks, Condition, Role, Violation};
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
-use crate::interpreter::Interpreter;
-use crate::ir::Expression;
 use crate::successors::Successors;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::sync::atomic::AtomicU16;
 use std::time::{Duration, Instant};
 use warpset::{Reference, Storage, VectorTable};
+use warpset_model::checks::{Checks, Condition, Role, Violation};
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::Expression;
 use warpset_model::terms::Term;
 use warpset_support::components::components;
 

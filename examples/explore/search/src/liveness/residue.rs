@@ -25,14 +25,14 @@
 //! and they find cycles only by luck. The elimination finds every cycle among the states found so far.
 
 use crate::exploration::{End, Limits};
-use crate::ir::{Field, Model};
 use crate::predecessors::predecessor;
-use crate::stopping::Stop;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use warpset::{Reference, Storage, VectorTable};
+use warpset_model::ir::{Field, Model};
+use warpset_support::stopping::Stop;
 
 /// Number of states that a thread takes at a time.
 const PIECE: usize = 512;

@@ -9,15 +9,15 @@
 use super::check::{Question, Verdict};
 use super::runs::{Runs, Violating};
 use super::tests::check_with;
-use crate::checks::Checks;
 use crate::exploration::{End, Explorer, Limits};
-use crate::interpreter::Interpreter;
-use crate::ir::{Expression, Source};
 use crate::successors::Interpreted;
 use crate::threads::Threads;
 use proptest::prelude::*;
 use proptest::sample::select;
 use warpset::{Bucket, Device, Tree, VectorTable};
+use warpset_model::checks::Checks;
+use warpset_model::interpreter::Interpreter;
+use warpset_model::ir::{Expression, Source};
 use warpset_model::ltl::formula::Formula;
 use warpset_model::ltl::property::set_conditions;
 use warpset_model::ltl::translate::translate;

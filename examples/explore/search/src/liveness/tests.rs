@@ -5,16 +5,8 @@ use super::check::{Conclusion, Question, Verdict};
 use super::fairness::By;
 use super::possible::{Possibilities, Possible};
 use super::residue::{Automaton, MOST_COUNT, ResidueSearch};
-use crate::checks::{Checks, Role};
 use crate::codegen::on_cpu::Compiled;
 use crate::exploration::{End, Exploration, Explorer, Limits};
-use crate::input;
-use crate::interpreter::{Interpreter, Scratch, Step};
-use crate::ir::property::AutomatonClass;
-use crate::ir::{Model, Source};
-use crate::language::{Format, Text};
-use crate::network::Reading;
-use crate::stopping::Stop;
 use crate::successors::{Interpreted, Successors};
 use crate::threads::Threads;
 use proptest::prelude::*;
@@ -23,9 +15,17 @@ use proptest::test_runner::TestRunner;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use warpset::{Bucket, CompactTree, Device, Storage, Tree, VectorTable};
+use warpset_model::checks::{Checks, Role};
 use warpset_model::dve::Dve;
+use warpset_model::input;
+use warpset_model::interpreter::{Interpreter, Scratch, Step};
+use warpset_model::ir::property::AutomatonClass;
+use warpset_model::ir::{Model, Source};
+use warpset_model::language::{Format, Text};
+use warpset_model::network::Reading;
 use warpset_model::trace;
 use warpset_random_models as random;
+use warpset_support::stopping::Stop;
 use warpset_testing::sizes::sized;
 
 pub fn read(text: &str) -> Dve {
@@ -430,8 +430,8 @@ fn a_stop_leaves_it_unknown() {
 
 #[test]
 fn what_is_decided_stays_so_when_the_way_there_is_not_found() {
-    use crate::stopping::Stop;
     use std::sync::atomic::{AtomicI64, Ordering};
+    use warpset_support::stopping::Stop;
     // Number of calls that are left before `stop` gives a reason.
     static LEFT: AtomicI64 = AtomicI64::new(0);
     let stop = || (LEFT.fetch_sub(1, Ordering::Relaxed) <= 0).then_some(Stop::Interrupted);
@@ -494,7 +494,7 @@ fn faults_of_guards_are_faults_of_the_model() {
     let dve = read(&ring(20, true).model.source.text.replace("guard x != 7", "guard 7 / (x - 9) < 100 and x != 7"));
     let (exploration, conclusion) = check::<Bucket>(&dve.model, KEEP_GOING);
     let found = exploration.found.unwrap();
-    assert!(matches!(found.violation, crate::checks::Violation::Fault(_)) && found.level == 9, "{found:?}");
+    assert!(matches!(found.violation, warpset_model::checks::Violation::Fault(_)) && found.level == 9, "{found:?}");
     assert_eq!(conclusion.verdict, Verdict::Unknown);
 }
 

@@ -2,9 +2,9 @@
 
 use super::search::Table;
 use crate::exploration::Limits;
-use crate::stopping::Stop;
 use std::time::Duration;
 use warpset::{Result, Storage};
+use warpset_support::stopping::Stop;
 
 /// How many numbers one collective call adds up.
 pub const NUMBERS: usize = 16;

@@ -16,14 +16,14 @@ pub use search::{RankNumbers, Table};
 pub use worker::{Round, Worker};
 
 use crate::exploration::{Exploration, Explorer, Found, Limits, Observer};
-use crate::in_process::{OfAnother, first_error, on_all};
-use crate::stopping::Stop;
 use crate::successors::{Interpreted, Successors};
 use crate::survey::{Survey, Surveyed};
 use agreement::{NUMBERS, Stops, of_each};
 use anyhow::Result;
 use search::Member;
 use warpset::{Device, Spec, Storage};
+use warpset_support::in_process::{OfAnother, first_error, on_all};
+use warpset_support::stopping::Stop;
 
 /// Creates ranks with these tables. Threads expand the states.
 pub fn on_threads_of<'a, S: Storage, X: Successors>(

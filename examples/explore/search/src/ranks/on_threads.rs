@@ -2,7 +2,6 @@
 
 use super::search::{RankNumbers, Table};
 use super::worker::{Round, Worker};
-use crate::checks::Violation;
 use crate::exploration::Limits;
 use crate::predecessors;
 use crate::successors::{Expansion, Scratch, Successors};
@@ -10,6 +9,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 use warpset::cluster::Request;
 use warpset::{Reference, Storage, Tally};
+use warpset_model::checks::Violation;
 
 /// Number of states that a thread takes at a time (`PIECE`), and number of states that a rank expands in each round (`ROUND`).
 const PIECE: usize = 512;

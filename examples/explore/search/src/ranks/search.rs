@@ -13,11 +13,11 @@ use super::agreement::{Stops, least_of};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing};
 use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
-use crate::in_process::OfAnother;
 use crate::path::explored_again;
 use anyhow::{Context, Result};
 use warpset::cluster;
 use warpset::{Error, Storage, Words};
+use warpset_support::in_process::OfAnother;
 
 pub type Table<S> = cluster::Table<Words, S>;
 
@@ -38,7 +38,7 @@ struct Sums {
     list_bytes: u64,
     table_bytes: u64,
     slots: u64,
-    stop: Option<crate::stopping::Stop>,
+    stop: Option<warpset_support::stopping::Stop>,
     /// Number of ranks that lack memory for their lists.
     stuck: u64,
 }

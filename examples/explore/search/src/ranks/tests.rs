@@ -1,19 +1,19 @@
 //! Several ranks on CPU threads, compared with one rank without a cluster.
 
 use super::*;
-use crate::checks::{Checks, Violation};
 use crate::engine::HostEngine;
 use crate::engine::tests::{NO_LIMITS, a_goal_and_then_a_fault, comparable, counters, least_path};
 use crate::engine::tests::{read, three_counters_to_seven, with_goal};
 use crate::exploration::End;
-use crate::in_process::devices_of;
-use crate::interpreter::Interpreter;
 use proptest::prelude::*;
 use std::time::Duration;
 use warpset::cluster::{Builder, Local};
 use warpset::{Bucket, CompactTree, TableBuilder, Tree, VectorTable, Words};
+use warpset_model::checks::{Checks, Violation};
 use warpset_model::dve::Dve;
+use warpset_model::interpreter::Interpreter;
 use warpset_random_models as random;
+use warpset_support::in_process::devices_of;
 use warpset_testing::sizes::sized;
 
 /// Creates the connected tables of `ranks` ranks on these devices, with `slots` slots each.
@@ -137,7 +137,7 @@ fn a_fault_is_reported_whatever_was_found_before() {
 
 #[test]
 fn limits_end_it_on_all_ranks() {
-    use crate::stopping::Stop;
+    use warpset_support::stopping::Stop;
     let (dve, checks) = (counters(6), Checks::default());
     let end = |limits| spread::<Bucket>(&dve, &checks, limits, 3, 3000).0;
     let of_states = end(Limits { states: 1000, ..NO_LIMITS });
@@ -182,8 +182,8 @@ proptest! {
 /// Only one rank gets the request to stop, and only once, but all ranks end.
 #[test]
 fn one_that_is_told_to_stop_stops_all() {
-    use crate::stopping::Stop;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use warpset_support::stopping::Stop;
     static ASKED: AtomicU64 = AtomicU64::new(0);
     fn interrupted() -> Option<Stop> {
         (ASKED.fetch_add(1, Ordering::Relaxed) == 20).then_some(Stop::Interrupted)

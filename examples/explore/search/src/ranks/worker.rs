@@ -1,10 +1,10 @@
 //! The part of a search that a rank does with its own states, on threads or on its GPU.
 
 use super::search::{RankNumbers, Table};
-use crate::checks::Violation;
 use crate::exploration::{Found, Limits};
 use anyhow::Result;
 use warpset::{Storage, Tally};
+use warpset_model::checks::Violation;
 
 /// Counts and violation of a rank in one round.
 #[derive(Default)]
