@@ -18,19 +18,23 @@ void with_tables(const View& from, const View& to, Use use)
 
 }  // namespace
 
-void count_parts_of_buckets(const View& from, const View& to, u64* count)
+void count_parts_of_buckets(const View& from, const View& to, u64* count, u64* units_a_part)
 {
-    with_tables(from, to, [&](const auto& table, const auto& larger) { *count = GrowthParts(table, larger).count; });
+    with_tables(from, to, [&](const auto& table, const auto& larger) {
+        const GrowthParts parts(table, larger);
+        *count = parts.count;
+        *units_a_part = parts.units_a_part;
+    });
 }
 
-void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count)
+void fill_part_of_buckets(const View& from, const View& to, u64 part, bool writes, const LeftVectors& left, u64* count)
 {
-    with_tables(from, to, [&](const auto& table, const auto& larger) { *count = fill_part(table, larger, part, {left}); });
+    with_tables(from, to, [&](const auto& table, const auto& larger) { *count = fill_part(table, larger, part, writes, left); });
 }
 
-void export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors, u64* count)
+void export_left_of_buckets(const View& from, u64 first, u64 last, const LeftVectors& left, u32* vectors, u64* count)
 {
-    with_tables(from, from, [&](const auto& table, const auto&) { *count = export_left(table, first, last, {left}, vectors); });
+    with_tables(from, from, [&](const auto& table, const auto&) { *count = export_left(table, first, last, left, vectors); });
 }
 
 }  // namespace warpset

@@ -174,6 +174,19 @@ impl Store for CpuStore {
         }
     }
 
+    fn grow_in_place(
+        &mut self,
+        parameters: &Parameters<'_>,
+        slots: u64,
+        unplaced: &mut Vec<u32>,
+        begin: &mut dyn FnMut(),
+    ) -> Result<bool> {
+        #[cfg(target_os = "linux")]
+        return self.grow_where_it_is(parameters, slots, unplaced, begin);
+        #[cfg(not(target_os = "linux"))]
+        Ok(false)
+    }
+
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         if self.spec.is_tree() {
             let grown = self.with_moved_trees(parameters, slots, spare)?;
