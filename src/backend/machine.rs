@@ -195,6 +195,12 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
         Ok(false)
     }
 
+    /// Bytes that [`grow_in_place`](Self::grow_in_place) takes besides the enlarged table, at most, if the table has `slots` slots
+    /// by then. `None` if it cannot grow so, which is the default.
+    fn bytes_beside(&self, _parameters: &Parameters<'_>, _slots: u64) -> Option<u64> {
+        None
+    }
+
     /// Builds a table of another size that has the vectors of this table's first `slots` slots. Returns the new table and the
     /// counts; vectors that found no slot count as `full`. This table is unchanged, and nothing else uses it. The call may use up
     /// to `spare` bytes of additional memory. `None`: nothing was done, and the caller puts the vectors into an empty table. This

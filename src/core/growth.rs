@@ -334,6 +334,12 @@ impl RawTable {
         if Self::grow_in_place(&mut sized, &parameters, now.slots)? {
             return sized.complete();
         }
+        // More vectors than usual would be left, so the table needs a second one after all.
+        if sized.store.bytes_beside(&parameters, now.slots).is_some() && spare < self.bytes_of(&sized) {
+            let geometry = self.geometry.of_spec(spec);
+            let (taken, needed) = (self.bytes_of(&sized), spec.bytes(&geometry, buckets));
+            return Err(Error::MemoryLimit { taken, needed, limit: needed.saturating_add(spare) });
+        }
         let mut larger = match sized.store.grown(&parameters, now.slots, spare)? {
             Some((store, counts)) => {
                 let larger = TableState::of(store, &parameters);

@@ -32,12 +32,14 @@ use std::num::NonZeroU64;
 /// Bytes that a table of some size takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bytes {
-    /// Bytes that growth to this size allocates.
+    /// Bytes that growth to this size allocates; if it is in place, those that are added to the table, and its buffers.
     pub new: u64,
     /// Bytes that a table of this size takes when it grows next, and holds during that growth.
     pub until_next: u64,
     /// Bytes of the table when it is full.
     pub full: u64,
+    /// Whether the table grows in place, so that a growth takes no memory from later ones.
+    pub in_place: bool,
 }
 
 /// Rule by which the table chooses between doubling and taking all the rest of the memory.
@@ -91,8 +93,13 @@ impl Schedule<'_> {
         if self.leaves_enough(by_four, Taste::Early) {
             return Some(by_four);
         }
-        let by_two = by_two.iter().find(|to| self.leaves_enough(**to, self.taste));
+        let by_two = by_two.iter().find(|to| self.fits_in_place(**to) || self.leaves_enough(**to, self.taste));
         by_two.copied().or_else(|| self.largest(self.held).filter(|rest| helps(*rest)))
+    }
+
+    /// Whether the table may grow to this size in place.
+    fn fits_in_place(&self, to: Size) -> bool {
+        (self.bytes)(to).is_some_and(|bytes| bytes.in_place && self.fits_beside(self.held, bytes))
     }
 
     /// Whether a table may grow to this size beside the present one.
@@ -104,7 +111,7 @@ impl Schedule<'_> {
     /// Whether the schedule permits doubling the table.
     #[cfg(feature = "cluster")]
     pub(super) fn doubles(&self, doubled: Size) -> bool {
-        self.leaves_enough(doubled, self.taste)
+        self.fits_in_place(doubled) || self.leaves_enough(doubled, self.taste)
     }
 
     /// Whether growth to this size leaves enough of the memory for the last table.
@@ -138,7 +145,7 @@ impl Schedule<'_> {
     /// Largest size, within 1/1,000, of a table that can be made while `held` bytes are taken.
     pub(super) fn largest(&self, held: u64) -> Option<Size> {
         // Starts from above, because a table of more slots may have smaller slots. A slot has at least two bytes.
-        let mut slots = NonZeroU64::new((self.limit.saturating_sub(held) / 2).min(crate::layout::limits::MAX_CAPACITY))?;
+        let mut slots = NonZeroU64::new((self.limit / 2).min(crate::layout::limits::MAX_CAPACITY))?;
         loop {
             let size = (self.of_slots)(slots);
             let next = match (self.bytes)(size) {
@@ -149,7 +156,7 @@ impl Schedule<'_> {
                 // bytes would have fitted.
                 Some(Bytes { new, full, .. }) => {
                     let share = |may: u64, bytes: u64| may as f64 / bytes.max(1) as f64;
-                    let share = share(self.limit.saturating_sub(held), new).min(share(self.limit, full));
+                    let share = share(self.limit, held.saturating_add(new)).min(share(self.limit, full));
                     (slots.get() as f64 * share.max(LEAST_STEP)) as u64
                 }
                 None => (slots.get() as f64 * LEAST_STEP) as u64,
@@ -350,7 +357,7 @@ mod tests {
         move |size| {
             let new = size.slots.checked_mul(slot)?.checked_add(size.nodes.checked_mul(node)?)?;
             let full = new.checked_add(size.slots.checked_mul(row)?)?;
-            Some(Bytes { new, until_next: new + size.slots * row / 100 * 85, full })
+            Some(Bytes { new, until_next: new + size.slots * row / 100 * 85, full, in_place: false })
         }
     }
 
