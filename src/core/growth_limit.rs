@@ -99,7 +99,7 @@ impl Growth {
 
 /// Memory of a table that is to grow.
 struct Budget {
-    /// Bytes that the old and the new table may take together.
+    /// Bytes that the table may take while it grows.
     limit: u64,
     taste: Taste,
     /// Bytes that the table takes now.

@@ -1,20 +1,11 @@
 //! Sizes by which a table grows, so that in the end it fills the memory that it may take.
 //!
-//! Growth needs the old and the new table at once. A table that doubles for as long as it can ends with a third to two thirds of
-//! its memory: if it takes more than a third, a table of twice the size does not fit beside it. So the last growth has to start
-//! from a table that is small compared with the limit, and may then take all the rest: from a sixteenth of the limit to fifteen
+//! A table that grows in place (`Bytes::in_place`) doubles as long as that fits, and then takes the rest.
+//!
+//! Other tables need the old and the new table at once. If they doubled for as long as they can, they would end with a third to two
+//! thirds of the memory: if a table takes more than a third, one of twice the size does not fit beside it. So their last growth
+//! starts from a table that is small compared with the limit, and takes all the rest: from a sixteenth of the limit to fifteen
 //! sixteenths.
-//!
-//! The schedule changes no kernel, no reference and no view, and serves every kind of table. Two other designs were considered:
-//!
-//! - *A frozen segment and a live one.* Nothing is copied, and references stay valid. But each lookup of a new vector searches
-//!   two tables, and each kernel of a user and each file needs two views. Besides, a batch under way when the segment freezes may
-//!   put the same vector into both tables, unless every put waits for that batch. This design would gain the sixteenth of the
-//!   memory that the schedule leaves.
-//! - *Growth in place*, from the last bucket to the first, in memory that is mapped behind the table. Vectors of one bucket go to
-//!   adjacent buckets of a larger table (cuda/cpu_kernels/growth.hpp). But vectors away from their first bucket, a tenth to
-//!   nearly half of all, need memory of their own until the end, and a growth in which a vector finds no slot would have to be
-//!   undone. This design would gain the same sixteenth.
 //!
 //! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
 //! used. So the last growth comes early ([`Taste::Early`]) only if the limit is memory of the table's own.
@@ -72,7 +63,7 @@ const LEAST_STEP: f64 = 7.0 / 8.0;
 
 /// A table that is to grow, and its memory.
 pub(super) struct Schedule<'a> {
-    /// Bytes that the old and the new table may take together.
+    /// Bytes that the table may take while it grows; without growth in place, the old and the new table together.
     pub limit: u64,
     pub taste: Taste,
     /// Bytes that the table has now, and keeps until it has grown.

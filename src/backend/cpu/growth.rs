@@ -19,7 +19,7 @@ const PARTS_AT_ONCE: u64 = 16;
 /// Bits of a word that says which vectors are left.
 const BITS: u64 = u64::BITS as u64;
 
-/// Whether the slots of tables with this spec are filled here (cuda/cpu_kernels/growth.cpp).
+/// Whether the slots of a second table with this spec are filled here (cuda/cpu_kernels/growth.cpp).
 pub(super) fn is_filled_in_order(spec: Spec) -> bool {
     spec.kind.of_roots() == Kind::Bucket && spec.hashed_words() <= 9
 }

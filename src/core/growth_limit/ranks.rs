@@ -65,7 +65,7 @@ impl RawTable {
     ///
     /// # Errors
     ///
-    /// [`Error::MemoryLimit`] if the old and the new table together take more than the table's limit.
+    /// [`Error::MemoryLimit`] if the growth takes more than the table's limit.
     fn may_grow_with_others(&self, to: Size) -> Result<()> {
         let (taken, limit) = (self.bytes(), self.memory().bytes());
         let is_beyond = |bytes: &Bytes| taken.saturating_add(bytes.new) > limit || bytes.full > limit;
