@@ -4,7 +4,7 @@ use super::Machine;
 use crate::Result;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::view::View;
-use crate::layout::{Spec, TablePart};
+use crate::layout::{Kind, Spec, TablePart};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -59,6 +59,12 @@ impl Memory {
         let owner = (&mut *self.owner as &mut dyn Any).downcast_mut().expect("memory stays on its machine");
         self.region.bytes = grow(owner)?;
         Ok(())
+    }
+
+    /// Whether the owner is of this type.
+    #[cfg(feature = "cuda")]
+    pub(super) fn is_owned_by<T: Any>(&self) -> bool {
+        (&*self.owner as &dyn Any).is::<T>()
     }
 
     /// Enlarges the memory, which may get another address. `enlarge` enlarges the owner, and returns its usable bytes. Returns
@@ -149,7 +155,8 @@ impl TableMemory {
         let (slot_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let row_bytes = parameters.row_bytes(&geometry);
         machine.check_memory(slot_bytes + node_bytes + row_bytes + options.filter_bytes(spec.slots(&geometry, buckets)))?;
-        let slots = machine.allocate(slot_bytes)?;
+        let slots =
+            if spec.kind == Kind::Bucket { machine.allocate_to_grow(slot_bytes)? } else { machine.allocate(slot_bytes)? };
         let seeds = machine.allocate(size_of_val(parameters.vector_seeds()) as u64)?;
         // SAFETY: new memory, which nothing else uses.
         unsafe { machine.write(*seeds, 0, bytemuck::cast_slice(parameters.vector_seeds()))? };

@@ -7,10 +7,11 @@ use super::store::{CudaStore, argument, view_argument};
 use crate::backend::{Launch, Machine};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
-use crate::layout::size::{self, Slices};
-use crate::layout::view::{BatchView, Counts};
+use crate::layout::size;
+use crate::layout::view::{BatchView, Counts, View};
 use crate::layout::{Kernel, Kind};
 use crate::{Error, Result};
+use std::ops::Range;
 
 /// Threads of a block.
 const THREADS: u32 = 1024;
@@ -29,8 +30,8 @@ fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
 
 /// How the blocks share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plan {
-    slices_a_part: u64,
+pub(super) struct Plan {
+    pub slices_a_part: u64,
     /// Whether a part is made in shared memory.
     is_staged: bool,
     /// Bytes of shared memory of a block.
@@ -51,55 +52,93 @@ impl Plan {
     }
 }
 
+/// Numbers of slices of a table that grows, now and then.
+#[derive(Clone, Copy)]
+pub(super) struct Growing {
+    pub now: u64,
+    pub then: u64,
+    pub plan: Plan,
+}
+
+/// List of the slots whose vectors are left: addresses of it and of its count, and its capacity.
+#[derive(Clone, Copy)]
+pub(super) struct LeftList {
+    pub slots: u64,
+    pub capacity: u64,
+    pub count: u64,
+}
+
 impl CudaStore {
-    /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
-    /// short, or too many vectors are left.
-    pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
-        let geometry = self.kernels.geometry;
-        let slices_of = |slots: u64| {
-            let buckets = slots / u64::from(geometry.slots_per_bucket);
-            let Slices { slice_buckets, slice_mask } = Slices::of(buckets, geometry.slots_per_bucket);
-            (slice_mask != u32::MAX).then(|| (buckets / u64::from(slice_buckets), u64::from(slice_buckets)))
-        };
+    /// How the table grows by slices from this number of slots. `None` unless it has slices before and afterwards.
+    pub(super) fn by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Option<Growing> {
         if self.spec.kind != Kind::Bucket || self.spec != parameters.spec {
-            return Ok(None);
+            return None;
         }
-        let (Some((now, slice_buckets)), Some((then, _))) = (slices_of(slots), slices_of(geometry.slots(parameters.buckets)))
-        else {
-            return Ok(None);
-        };
-        let gpu = self.gpu();
-        gpu.synchronize()?;
-        let larger = Self::unfilled(&self.machine, parameters)?;
-        let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), gpu.shared_bytes);
-        let parts = then.div_ceil(plan.slices_a_part);
-        let kernel = self.kernels.grow(gpu)?;
-        let machine: &dyn Machine = &self.machine;
-        let capacity = size::most_left(slots);
-        // Find-or-put of all vectors needs less memory besides the tables.
-        let Some(left) = unless_short(machine.allocate(capacity * 8))? else { return Ok(None) };
-        let count = machine.allocate_zeroed(8)?;
-        let shared = plan.shared_bytes as u32;
+        let geometry = self.kernels.geometry;
+        let buckets = slots / u64::from(geometry.slots_per_bucket);
+        let slices = |buckets: u64| size::slices(buckets, geometry.slots_per_bucket);
+        let (now, then) = (slices(buckets)?, slices(parameters.buckets)?);
+        let slice_buckets = buckets / now;
+        let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), self.gpu().shared_bytes);
+        Some(Growing { now, then, plan })
+    }
+
+    /// Launches the kernel that fills some parts of a larger table, or, unless it `writes`, finds the vectors that these leave.
+    ///
+    /// # Safety
+    ///
+    /// The views are of bucket tables of this spec on this GPU, with slices, and the list has room for its capacity. All of this
+    /// memory stays until the kernel has ended. Until then nothing else uses the parts, which are not where they read.
+    pub(super) unsafe fn fill_parts(
+        &self,
+        (from, to): (&View, &View),
+        plan: &Plan,
+        parts: Range<u64>,
+        writes: bool,
+        left: LeftList,
+    ) -> Result<()> {
+        let (gpu, shared) = (self.gpu(), plan.shared_bytes as u32);
+        let kernel = &self.kernels.grow(gpu)?.fill;
         let blocks = {
             let _current = gpu.bind()?;
             kernel
                 .occupancy_max_active_blocks_per_multiprocessor(THREADS, shared as usize, None)
                 .map_err(cuda("asking for the occupancy"))?
         };
-        let blocks = u64::from(gpu.multiprocessors * blocks.max(1)).min(parts) as u32;
+        let blocks = u64::from(gpu.multiprocessors * blocks.max(1)).min(parts.end - parts.start).max(1) as u32;
         let (slices_a_part, is_staged) = (plan.slices_a_part as u32, u32::from(plan.is_staged));
+        let (first, last, writes) = (parts.start, parts.end, u32::from(writes));
         let mut arguments = [
-            view_argument(&self.view),
-            view_argument(&larger.view),
+            view_argument(from),
+            view_argument(to),
             argument(&slices_a_part),
             argument(&is_staged),
-            argument(&left.address),
-            argument(&capacity),
-            argument(&count.address),
+            argument(&first),
+            argument(&last),
+            argument(&writes),
+            argument(&left.slots),
+            argument(&left.capacity),
+            argument(&left.count),
         ];
-        // SAFETY: the arguments of `warpset_grow`. Both tables have slices of this number of buckets, and shared memory has the
-        // bytes that the plan says. The caller has this table alone, and nothing uses the larger one yet.
-        unsafe { gpu.launch(kernel, (blocks, THREADS, shared), self.stream(), &mut arguments)? };
+        // SAFETY: the arguments of `warpset_grow`. Both tables have slices of one number of buckets, and shared memory has the
+        // bytes that the plan says. The caller guarantees the rest.
+        unsafe { gpu.launch(kernel, (blocks, THREADS, shared), self.stream(), &mut arguments) }
+    }
+
+    /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
+    /// short, or too many vectors are left.
+    pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
+        let Some(Growing { then, plan, .. }) = self.by_slices(parameters, slots) else { return Ok(None) };
+        self.gpu().synchronize()?;
+        let larger = Self::unfilled(&self.machine, parameters)?;
+        let machine: &dyn Machine = &self.machine;
+        let capacity = size::most_left(slots);
+        // Find-or-put of all vectors needs less memory besides the tables.
+        let Some(left) = unless_short(machine.allocate(capacity * 8))? else { return Ok(None) };
+        let count = machine.allocate_zeroed(8)?;
+        let list = LeftList { slots: left.address, capacity, count: count.address };
+        // SAFETY: the caller has this table alone, and nothing uses the larger one yet. `load` waits for the kernel.
+        unsafe { self.fill_parts((&self.view, &larger.view), &plan, 0..then.div_ceil(plan.slices_a_part), true, list)? };
         let mut found = [0u64];
         // SAFETY: memory of this GPU; the copy waits for the kernel.
         unsafe { machine.load(*count, 0, &mut found)? };

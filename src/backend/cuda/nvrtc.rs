@@ -558,6 +558,7 @@ mod tests {
             ("warpset_find_received", KernelSet::FindReceived),
             ("warpset_upsert", KernelSet::Upsert),
             ("warpset_grow", KernelSet::Grow),
+            ("warpset_keep_left", KernelSet::Grow),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),

@@ -27,7 +27,15 @@ fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
     properties
 }
 
+/// Memory is mapped in pages of 2 MiB, so less memory is plain.
+const LEAST: u64 = 2 << 20;
+
 impl ReservedMemory {
+    /// Whether memory of a table that may grow is worth reserved addresses.
+    pub(crate) fn is_for(bytes: u64) -> bool {
+        bytes >= LEAST
+    }
+
     /// Allocates `bytes` bytes, which can grow up to the size of the GPU's memory. They are not cleared.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         pass("reserving addresses")?;

@@ -1,0 +1,235 @@
+//! Growth of bucket tables in place on a GPU (cuda/warpset/bucket/growth.cuh). Memory is mapped behind the table.
+
+use super::growth::{Growing, LeftList, Plan};
+use super::reserved::ReservedMemory;
+use super::store::{CudaStore, argument, view_argument};
+use super::{cuda, pass};
+use crate::backend::{Machine, Memory, Region};
+use crate::host::zeroed;
+use crate::layout::options::{Addresses, Parameters};
+use crate::layout::size::most_left;
+use crate::layout::view::View;
+use crate::layout::waves::Waves;
+use crate::{Error, Result};
+use bytemuck::{Pod, Zeroable};
+use cudarc::driver::result;
+use std::ops::Range;
+
+/// Progress of a growth: `warpset::InPlace` of bucket/growth.cuh.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct Progress {
+    /// Vectors left since they were last taken.
+    left: u64,
+    /// How many of these have been copied.
+    kept: u64,
+    /// Waves that are done.
+    waves: u64,
+}
+
+/// A growth in place that has begun, with all memory that it takes. After an error it goes on where it was.
+pub(super) struct InPlace {
+    /// The smaller table, and the first slices of it in `copy`.
+    from: View,
+    copied: View,
+    /// The larger table. It counts vectors in `progress`, behind the progress.
+    to: View,
+    plan: Plan,
+    waves: Waves,
+    copy: Memory,
+    /// Whether the first slices have been copied. Later they may be overwritten.
+    has_copied: bool,
+    slots: Memory,
+    vectors: Memory,
+    progress: Memory,
+    /// Vectors that the table has, and how many of them have been left.
+    stored: u64,
+    left: u64,
+}
+
+impl InPlace {
+    fn list(&self) -> LeftList {
+        LeftList { slots: self.slots.address, capacity: self.slots.bytes / 8, count: self.progress.address }
+    }
+}
+
+impl CudaStore {
+    /// [`Store::bytes_beside`](crate::backend::Store::bytes_beside).
+    pub(super) fn bytes_beside_growth(&self, parameters: &Parameters<'_>, slots: u64) -> Option<u64> {
+        let geometry = self.kernels.geometry;
+        let Growing { now, then, plan } = self.by_slices(parameters, slots).filter(|growing| growing.then > growing.now)?;
+        let bytes = geometry.bytes(slots / u64::from(geometry.slots_per_bucket));
+        let copied = Waves::new(now, then, plan.slices_a_part).copied_slices * (bytes / now);
+        // The sizes of a forecast are not those of the present memory.
+        let can_grow = bytes != self.slots.bytes || self.slots.is_owned_by::<ReservedMemory>();
+        (ReservedMemory::is_for(bytes) && can_grow).then(|| copied + most_left(slots) * (8 + 4 * self.spec.width() as u64))
+    }
+
+    /// [`Store::grow_in_place`](crate::backend::Store::grow_in_place).
+    pub(super) fn grow_where_it_is(
+        &mut self,
+        parameters: &Parameters<'_>,
+        slots: u64,
+        unplaced: &mut Vec<u32>,
+        begin: &mut dyn FnMut(),
+    ) -> Result<bool> {
+        let Some(Growing { now, then, plan }) = self.by_slices(parameters, slots).filter(|growing| growing.then > growing.now)
+        else {
+            return Ok(false);
+        };
+        if !self.slots.is_owned_by::<ReservedMemory>() {
+            return Ok(false);
+        }
+        let geometry = self.kernels.geometry;
+        let waves = Waves::new(now, then, plan.slices_a_part);
+        let copied = waves.copied_slices * (self.slots.bytes / now);
+        self.gpu().synchronize()?;
+        let mut stored = [0];
+        // SAFETY: the table's number of vectors. No kernel runs.
+        unsafe { self.machine.load(*self.stored, 0, &mut stored)? };
+        let capacity = most_left(slots);
+        let (copy, list) = (self.machine.allocate(copied)?, self.machine.allocate(capacity * 8)?);
+        let vectors = self.machine.allocate(capacity * self.spec.width() as u64 * 4)?;
+        let of_progress = size_of::<Progress>() as u64;
+        let progress = (&self.machine as &dyn Machine).allocate_zeroed(of_progress + 16)?;
+        let of_now = Parameters { buckets: slots / u64::from(geometry.slots_per_bucket), ..*parameters };
+        let at = Addresses { stored: progress.address + of_progress, ..self.addresses() };
+        let mut growing = InPlace {
+            from: of_now.view(&at, &geometry),
+            copied: of_now.view(&Addresses { slots: copy.address, ..at }, &geometry),
+            to: parameters.view(&at, &geometry),
+            plan,
+            waves,
+            copy,
+            has_copied: false,
+            slots: list,
+            vectors,
+            progress,
+            stored: stored[0],
+            left: 0,
+        };
+        // The first wave writes to new memory only, so it is a trial of its parts. The others are tried before.
+        let has_waves = !growing.waves.parts.is_empty();
+        let tried = growing.waves.parts.first().map_or(growing.waves.copied_parts, |wave| wave.start);
+        // SAFETY: nothing is written to the tables, which the caller has alone. `progress_of` waits for the kernel.
+        unsafe { self.fill_parts((&growing.from, &growing.to), &growing.plan, 0..tried, false, growing.list())? };
+        let are_few = |left: u64| left <= capacity / 2;
+        if !are_few(self.progress_of(&growing)?.left) {
+            return Ok(false);
+        }
+        // SAFETY: as above.
+        unsafe { self.machine.write(*growing.progress, 0, bytemuck::bytes_of(&Progress::default()))? };
+        let (before, bytes) = (self.slots.bytes, parameters.slot_bytes(&geometry));
+        let resize = |memory: &mut ReservedMemory, bytes: u64| {
+            memory.grow(bytes)?;
+            Ok(Region { address: memory.address(), bytes })
+        };
+        self.table.slots.enlarge(|memory| resize(memory, bytes))?;
+        if has_waves {
+            let first = self.run_wave(&mut growing, 0).and_then(|()| self.progress_of(&growing));
+            if !first.as_ref().is_ok_and(|progress| are_few(progress.left)) {
+                // The memory stays mapped, for a later growth.
+                self.table.slots.enlarge(|memory| resize(memory, before))?;
+                return first.map(|_| false);
+            }
+        }
+        begin();
+        self.table.view = parameters.view(&self.addresses(), &geometry);
+        self.growing = Some(Box::new(growing));
+        self.go_on(unplaced).map(|()| true)
+    }
+
+    /// Waits for the kernels of a growth, and returns its progress. Which vectors are left depends on the order of threads, so a
+    /// repeated wave may leave others.
+    fn progress_of(&self, growing: &InPlace) -> Result<Progress> {
+        let mut progress = Progress::default();
+        // SAFETY: memory that only kernels before have changed.
+        unsafe { self.machine.read(*growing.progress, 0, bytemuck::bytes_of_mut(&mut progress))? };
+        Ok(progress)
+    }
+
+    /// Goes on with a growth that has begun. Adds the vectors that it leaves to `unplaced`.
+    ///
+    /// # Errors
+    ///
+    /// The growth is not done. A later call goes on with it.
+    pub(super) fn go_on(&mut self, unplaced: &mut Vec<u32>) -> Result<()> {
+        let Some(mut growing) = self.growing.take() else { return Ok(()) };
+        let done = self.run_waves(&mut growing, unplaced);
+        if done.is_err() {
+            self.growing = Some(growing);
+        }
+        done
+    }
+
+    fn run_waves(&self, growing: &mut InPlace, unplaced: &mut Vec<u32>) -> Result<()> {
+        let steps = growing.waves.parts.len() as u64 + 1;
+        loop {
+            let progress = self.take_left(growing, unplaced)?;
+            if progress.waves == steps {
+                // SAFETY: the table's number of vectors. No kernel runs.
+                return unsafe { self.machine.write(*self.stored, 0, &(growing.stored - growing.left).to_ne_bytes()) };
+            }
+            if progress.left > growing.list().capacity {
+                growing.slots = self.machine.allocate(2 * growing.slots.bytes)?;
+                growing.vectors = self.machine.allocate(2 * growing.vectors.bytes)?;
+            }
+            (progress.waves..steps).try_for_each(|wave| self.run_wave(growing, wave as usize))?;
+        }
+    }
+
+    /// Takes the vectors that are left so far to the host, and clears the list. Waits. Returns the progress before.
+    fn take_left(&self, growing: &mut InPlace, unplaced: &mut Vec<u32>) -> Result<Progress> {
+        self.gpu().synchronize()?;
+        let progress = self.progress_of(growing)?;
+        let words = progress.kept as usize * self.spec.width();
+        let mut vectors = zeroed::<u32>(words)?;
+        unplaced.try_reserve_exact(words).map_err(|error| Error::no_host_memory(4 * words as u64, error.to_string()))?;
+        // SAFETY: memory that only kernels before have changed. The kernel has copied this number of vectors.
+        unsafe {
+            self.machine.read(*growing.vectors, 0, bytemuck::cast_slice_mut(&mut vectors))?;
+            let now = Progress { waves: progress.waves, ..Progress::default() };
+            self.machine.write(*growing.progress, 0, bytemuck::bytes_of(&now))?;
+        }
+        unplaced.extend_from_slice(&vectors);
+        growing.left += progress.kept;
+        Ok(progress)
+    }
+
+    /// Enqueues a wave, and the copy of the vectors that it leaves. It does nothing if an earlier one could not be completed.
+    fn run_wave(&self, growing: &mut InPlace, wave: usize) -> Result<()> {
+        let (from, parts) = match growing.waves.parts.get(wave) {
+            Some(parts) => (growing.from, parts.clone()),
+            None => {
+                self.copy_first_slices(growing)?;
+                (growing.copied, 0..growing.waves.copied_parts)
+            }
+        };
+        let list = growing.list();
+        let (progress, vectors) = (growing.progress.address, growing.vectors.address);
+        let mut arguments =
+            [view_argument(&from), argument(&list.slots), argument(&list.capacity), argument(&progress), argument(&vectors)];
+        // SAFETY: no part of a wave is where this wave or a later one reads (`Waves`); the last one reads a copy. The memory is
+        // that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
+        // the buffer has room for as many vectors as the list.
+        unsafe {
+            self.fill_parts((&from, &growing.to), &growing.plan, parts, true, list)?;
+            let kernel = &self.kernels.grow(self.gpu())?.keep_left;
+            self.gpu().launch(kernel, (1, 256, 0), self.stream(), &mut arguments)
+        }
+    }
+
+    /// Enqueues the copy of the slices that the last wave reads and overwrites, unless this has been done.
+    fn copy_first_slices(&self, growing: &mut InPlace) -> Result<()> {
+        if growing.has_copied {
+            return Ok(());
+        }
+        pass("copying in the GPU's memory")?;
+        let _current = self.gpu().bind()?;
+        let (to, from, bytes) = (growing.copy.address, self.slots.address, growing.copy.bytes as usize);
+        // SAFETY: both have this number of bytes, and do not overlap. They stay as long as the growth.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream()) }.map_err(cuda("copying in the GPU's memory"))?;
+        growing.has_copied = true;
+        Ok(())
+    }
+}
