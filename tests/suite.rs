@@ -81,6 +81,7 @@ const MODULES: &[&[Test]] = &[
     suite::errors::TESTS,
     suite::faults::TESTS,
     suite::faults::of_cuckoo_tables::TESTS,
+    suite::faults::once::TESTS,
     suite::filter::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,

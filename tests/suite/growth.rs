@@ -20,7 +20,7 @@ use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{
     fast,
     kinds::{Kind, roomy},
-    scaled, sized, tests_of_all_kinds,
+    scaled, simulated, sized, tests_of_all_kinds,
 };
 use std::collections::HashSet;
 use warpset::{CompactTree, CompactTreeTable, Device, Error, Outcome, Request, VectorTable};
@@ -264,7 +264,29 @@ pub mod once {
     use super::*;
     use crate::common::tests;
 
-    tests![roots_that_need_more_bits_get_more_slots, reserving_is_idempotent];
+    tests![roots_that_need_more_bits_get_more_slots, reserving_is_idempotent, bucket_tables_grow_in_place];
+
+    /// Tables of 2 MiB and more, whose memory is enlarged where it is. If hashes are equal, they take a second table.
+    fn bucket_tables_grow_in_place(device: &Device) {
+        let is_slow = device.is_gpu() && simulated();
+        for (width, slots) in [(2, 270_000), (9, 70_000)] {
+            for (hash_mask, count) in [(u64::MAX, if is_slow { 20_000 } else { 60_000 }), (1 << 63, 3000)] {
+                let words = distinct(width, 0, 2 * count);
+                let (stored, others) = words.split_at(count * width);
+                let builder = VectorTable::<warpset::Bucket>::builder(width).capacity(slots).hash_mask(hash_mask);
+                let table = builder.build(device).unwrap();
+                let _ = table.find_or_put_many(stored).unwrap().complete(&table).unwrap();
+                for capacity in [table.slots() * 103 / 100, table.slots() * 2, table.slots() * 5] {
+                    table.reserve_total(capacity).unwrap();
+                    assert!(table.slots() >= capacity && table.len().unwrap() == count as u64, "{width} words");
+                    let again = table.find_or_put_many(stored).unwrap().tally;
+                    assert_eq!((again.new, again.seen), (0, count as u64), "{width} words, mask {hash_mask:x}: {again:?}");
+                    assert!(table.contains_many(others).unwrap().iter().all(|is_there| !is_there), "{width} words");
+                    assert_eq!(table.iter().count(), count, "{width} words: every other slot is empty");
+                }
+            }
+        }
+    }
 
     /// Slots of 16 bits hold only the roots of few nodes: as nodes grow, the position of a slot must carry more bits.
     fn roots_that_need_more_bits_get_more_slots(device: &Device) {
