@@ -23,6 +23,7 @@ mod record;
 mod reduce;
 mod report;
 mod search;
+mod searcher;
 mod simulate;
 mod spread;
 mod step;
@@ -31,6 +32,7 @@ mod task;
 use anyhow::{Error, Result};
 use clap::CommandFactory as _;
 use export::Form;
+use jobs::Job;
 use options::{Options, ProgressWhen};
 use outputs::Outputs;
 use search::search;
@@ -79,7 +81,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     outputs.ensure_are_not(text.files())?;
     options.encode(&mut text)?;
     options.ensure_projects(text.model())?;
-    if let Some(file) = &options.checks.properties {
+    if let Job::Properties(file) = &options.job {
         return properties::rounds::answer(options, plan, &mut text, outputs, file, start);
     }
     let mut opened = Some(outputs);

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::export::Form;
-use crate::jobs;
+use crate::jobs::{self, Job};
 use crate::pictures::projection::Projection;
 use crate::simulate::requested;
 use anyhow::{Result, ensure};
@@ -129,6 +129,10 @@ pub struct Options {
     /// The options that the command line has, by their identifiers.
     #[arg(skip)]
     pub given: Vec<String>,
+
+    /// What these options choose to do.
+    #[arg(skip)]
+    pub job: Job,
 }
 
 /// The model, and how it is read.
@@ -558,7 +562,8 @@ impl Options {
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());
         options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
-        jobs::ensure_go_together(&mut command, &options.given)?;
+        options.job = Job::of(&options);
+        jobs::ensure_go_together(&mut command, &options.job, &options.given)?;
         if let Some(workers) = options.table.workers {
             let device = format!("cpu:{workers}").parse();
             options.table.device =
