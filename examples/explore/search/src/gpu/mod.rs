@@ -12,12 +12,14 @@
 //! (lasso.rs). An indexed table needs no second exploration (by_rows.rs).
 
 mod ahead;
+mod branching;
 mod by_rows;
 mod checkpoint;
 mod cycles;
 mod kernel;
 mod lasso;
 mod marked;
+mod net_conditions;
 mod order;
 mod program;
 mod rank;
@@ -87,6 +89,9 @@ const FEWEST_LISTED: u64 = 1 << 12;
 
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
+
+/// Maximum number of states on a GPU of which the host loads states and steps to find paths for formulas of branching time.
+const MOST_FOR_PATHS: u64 = 1 << 20;
 
 const NONE: u64 = u64::MAX;
 
@@ -346,10 +351,33 @@ impl<S: Storage> BranchingTime for GpuEngine<'_, S> {
         exploration: &Exploration,
         limits: Limits,
     ) -> ctl::Outcome {
+        let mut outcome = branching.undecided(exploration);
+        if exploration.end != End::Complete {
+            return outcome;
+        }
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        let result = self.branch_on_gpu(branching, progress, exploration, limits, &mut outcome);
         self.last = None; // free its memory
-        // The limit is of the device's memory, and states and steps are in the host's.
-        let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
-        branching.answer(self.table, self.interpreted, interpreter, exploration, Limits { bytes, ..limits })
+        let has_paths = branching.with_witnesses && exploration.found.is_none();
+        let is_on_host = match unless_memory_ends(result) {
+            // Only the host has states and steps in an order that paths can be found in.
+            Ok(Some(())) => has_paths && exploration.counts.states <= MOST_FOR_PATHS,
+            Ok(None) => true,
+            Err(error) => {
+                outcome.why = Some(error);
+                false
+            }
+        };
+        if is_on_host {
+            // The limit is of the device's memory, and states and steps are in the host's.
+            let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
+            let limits = Limits { bytes, ..limits };
+            let on_host = branching.answer(self.table, self.interpreted, interpreter, exploration, limits);
+            outcome = outcome.with_paths_of(on_host);
+        } else if has_paths {
+            outcome.lack_paths(branching, MOST_FOR_PATHS);
+        }
+        outcome
     }
 }
 
