@@ -13,8 +13,8 @@ mod sweeps;
 mod tests;
 mod witness;
 
-pub use witness::Witness;
 use witness::Walked;
+pub use witness::Witness;
 
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::liveness::check::Verdict;

@@ -637,7 +637,8 @@ struct BlockState {
         // States found now belong to the next level, so their rows must be behind the end of this level.
         const Table behind = table.with_rows_from(load_relaxed(&search->last));
         const States all = states;
-        cache.find_or_put_distinct(behind, left, warpset::ReferenceList{nullptr}, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
+        cache.find_or_put_distinct(behind, left, warpset::ReferenceList{nullptr}, counts,
+                                   [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
         EXPLORE_SHARED(bool, fits, 1);
         // Adds 0 to read the latest number. So after the number has exceeded `room`, each block of the GPU puts the contents of

@@ -60,11 +60,11 @@ use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use warpset::gpu::Counts as Offers;
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{
     CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
-use warpset::gpu::Counts as Offers;
 use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
 use warpset_model::interpreter::Interpreter;
@@ -840,7 +840,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Number of states in `order` up to which blocks put more. An order for all states is never full.
     fn room(&self, progress: &SearchMemory) -> u64 {
         let listed = progress.order.len();
-        if listed >= self.table.slots() || progress.marked.is_some() { u64::MAX } else { listed.saturating_sub(self.most_put_at_once()) }
+        if listed >= self.table.slots() || progress.marked.is_some() {
+            u64::MAX
+        } else {
+            listed.saturating_sub(self.most_put_at_once())
+        }
     }
 
     /// Makes room in `order`: drops levels that are finished, or makes it larger, within `bytes` for the table and the order.
