@@ -26,6 +26,7 @@ mod search;
 mod simulate;
 mod spread;
 mod step;
+mod tables;
 mod task;
 
 use anyhow::{Error, Result};

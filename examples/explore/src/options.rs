@@ -390,6 +390,10 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     pub emit: Option<PathBuf>,
 
+    /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
+    #[arg(long, help_heading = "Limits and output")]
+    pub tables: bool,
+
     /// Print the report, including the path, as one JSON object. After an error, print an object with `error` and `exit_code`.
     #[arg(long, help_heading = "Limits and output")]
     pub json: bool,

@@ -15,6 +15,7 @@ use crate::report::Time;
 use crate::simulate;
 use crate::spread::{RankPlan, RankSet};
 use crate::step;
+use crate::tables;
 use crate::task::Task;
 use anyhow::{Context, Result, ensure};
 use std::time::Instant;
@@ -129,6 +130,11 @@ fn attempt(
     }
     if let Some(file) = outputs.dependencies {
         return write_dependencies(options, text.model(), file);
+    }
+    if options.tables {
+        stopping::stop_watching();
+        let (device, _) = RankSet::open(plan, &options.device)?;
+        return tables::print(options, text.model(), &device);
     }
     if let Some(file) = outputs.emit_buchi {
         let asked = asked.context("--emit-buchi: there is no property; give one by --ltl or --buchi")?;
