@@ -421,12 +421,13 @@ pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
     // Without memory for a longer list, states are marked. Without memory for marks either, the search ends, with a message.
     if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
         let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
-        let [table, lists] = ["bytes", "bytes_lists"].map(|name| begun["table"][name].as_u64().expect(name));
+        let [table, slots] = ["bytes", "slots"].map(|name| begun["table"][name].as_u64().expect(name));
         let tight = |memory: u64| on_small_gpu(place, &path, &[&options[..], &["--memory", &memory.to_string()]].concat());
-        let marked = tight(table + lists);
+        // The last level has more states than the list of a part.
+        let marked = tight(table + least_lists(slots));
         assert_eq!((&marked["end"], counts(&marked)), (&report["end"], counts(&report)), "{marked}");
         assert_eq!(marked["path"]["length"].as_u64(), Some(4), "{marked}");
-        let ended = tight(table + begun["table"]["slots"].as_u64().expect("slots") / 4);
+        let ended = tight(table + slots / 4);
         assert_eq!((&ended["end"], &ended["table"]["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{ended}");
         assert_eq!(ended["path"], Value::Null, "{ended}");
     }
@@ -460,4 +461,10 @@ pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
     // The table of the checkpoint has its own capacity.
     let resumed = on_small_gpu(place, &path, &[&options[2..], &limit, &["--resume", file]].concat());
     assert_eq!((&resumed["end"], counts(&resumed)), (&Value::from("complete"), counts(&marked)), "{resumed}");
+    // A small table grows: its states are listed before, and marked afterwards.
+    let (_folder, path) = written(&COUNTERS.replace("30", "11"));
+    let grown = on_small_gpu(place, &path, &["--capacity", "64", "--memory", "28000", "--goal", "a == 11 and b == 11 and c == 11"]);
+    let [begun, end] = [64, 1728].map(Value::from);
+    assert!(grown["table"]["slots"].as_u64() > begun.as_u64() && grown["counts"]["states"] == end, "{grown}");
+    assert_eq!(grown["path"]["length"].as_u64(), Some(33), "{grown}");
 }
