@@ -227,16 +227,8 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    const JOBS: [Job; 8] = [
-        Job::Search,
-        Job::Step,
-        Job::Simulate,
-        Job::Properties,
-        Job::Dependencies,
-        Job::Emit,
-        Job::EmitBuchi,
-        Job::Tables,
-    ];
+    const JOBS: [Job; 8] =
+        [Job::Search, Job::Step, Job::Simulate, Job::Properties, Job::Dependencies, Job::Emit, Job::EmitBuchi, Job::Tables];
 
     /// The options of the command line, by clap.
     fn options() -> Vec<String> {

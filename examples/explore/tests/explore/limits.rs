@@ -463,7 +463,8 @@ pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
     assert_eq!((&resumed["end"], counts(&resumed)), (&Value::from("complete"), counts(&marked)), "{resumed}");
     // A small table grows: its states are listed before, and marked afterwards.
     let (_folder, path) = written(&COUNTERS.replace("30", "11"));
-    let grown = on_small_gpu(place, &path, &["--capacity", "64", "--memory", "28000", "--goal", "a == 11 and b == 11 and c == 11"]);
+    let grown =
+        on_small_gpu(place, &path, &["--capacity", "64", "--memory", "28000", "--goal", "a == 11 and b == 11 and c == 11"]);
     let [begun, end] = [64, 1728].map(Value::from);
     assert!(grown["table"]["slots"].as_u64() > begun.as_u64() && grown["counts"]["states"] == end, "{grown}");
     assert_eq!(grown["path"]["length"].as_u64(), Some(33), "{grown}");

@@ -76,12 +76,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         }
         in_pieces(states.clone(), PIECES, |piece| match &progress.parents {
             Some(parents) => self.words_of_rows(parents, piece),
-            None => {
-                match self.listed_states(progress, piece.start, piece.end - piece.start)? {
-                    Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
-                    None => self.words_by_table(&progress.order.read(&self.stream, piece)?),
-                }
-            }
+            None => match self.listed_states(progress, piece.start, piece.end - piece.start)? {
+                Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
+                None => self.words_by_table(&progress.order.read(&self.stream, piece)?),
+            },
         })
     }
 

@@ -635,7 +635,8 @@ struct BlockState {
         // States found now belong to the next level, so their rows must be behind the end of this level.
         const Table behind = table.with_rows_from(load_relaxed(&search->last));
         const States all = states;
-        cache.find_or_put_distinct(behind, left, warpset::ReferenceList{nullptr}, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
+        cache.find_or_put_distinct(behind, left, warpset::ReferenceList{nullptr}, counts,
+                                   [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
         EXPLORE_SHARED(bool, fits, 1);
         // Adds 0 to read the latest number. So after the number has exceeded `room`, each block of the GPU puts the contents of
@@ -997,8 +998,8 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, {order, nullptr, nullptr, nullptr}, nullptr, search, limits, {}, offers,
-                      marks_of_block(shared, EXPLORE_MARKS)};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr, nullptr, nullptr}, nullptr, search, limits, {},
+                      offers, marks_of_block(shared, EXPLORE_MARKS)};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;

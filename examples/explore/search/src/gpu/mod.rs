@@ -58,11 +58,11 @@ use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use warpset::gpu::Counts as Offers;
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{
     CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
 };
-use warpset::gpu::Counts as Offers;
 use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
 use warpset_model::interpreter::Interpreter;
@@ -491,7 +491,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             // The kernel works through many levels without the host, and counts the states of the widest only.
             let level_sizes = LevelSizes::default();
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes });
-            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its end.
+            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its
+            // end.
             let repeats = search.is_repeated(&offers) || !ends_level;
             let (next_level, states) = match repeats {
                 false => (Some((search.levels, search.size)), Some(states)),
@@ -627,8 +628,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
         //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
-        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended, and
-        //   they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended,
+        //   and they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -772,9 +773,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let read = self.kernel.module.load_function("read_listed")?;
         let mut launch = self.stream.launch_builder(&read);
         launch.arg(&view).arg(&states).arg(&first).arg(&count).arg(&mut words);
-        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references to
-        // stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the table
-        // grows only after the stream has been waited for (below, and in `read`).
+        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references
+        // to stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the
+        // table grows only after the stream has been waited for (below, and in `read`).
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
         self.stream.synchronize()?;
         Ok(Some(words))
@@ -812,7 +813,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Number of states in `order` up to which blocks put more. An order for all states is never full.
     fn room(&self, progress: &SearchMemory) -> u64 {
         let listed = progress.order.len();
-        if listed >= self.table.slots() || progress.marked.is_some() { u64::MAX } else { listed.saturating_sub(self.most_put_at_once()) }
+        if listed >= self.table.slots() || progress.marked.is_some() {
+            u64::MAX
+        } else {
+            listed.saturating_sub(self.most_put_at_once())
+        }
     }
 
     /// Makes room in `order`: drops levels that are finished, or makes it larger, within `bytes` for the table and the order.
