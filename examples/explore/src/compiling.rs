@@ -1,11 +1,11 @@
 //! Compilation of next-state functions: for a CPU, ahead of time for a GPU, and as source text for `--emit`.
 
-#[cfg(feature = "cuda")]
-use crate::first_table;
 use crate::options::Options;
 #[cfg(feature = "cuda")]
 use crate::options::{EngineKind, TableChoice};
 use crate::progress::ProgressLine;
+#[cfg(feature = "cuda")]
+use crate::tables;
 use anyhow::Result;
 use std::path::Path;
 use warpset_model::checks::Checks;
@@ -78,7 +78,7 @@ pub fn emit(options: &Options, model: &Model, checks: &Checks, path: &Path, file
     let sources = gpu::Sources { timed: options.measures.gpu_time, ..gpu::Sources::new(model, checks) };
     let by_rows = options.table.table == TableChoice::Indexed;
     let text = if by_rows { sources.by_rows() } else { sources.search() };
-    file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
+    file.write_text(&(tables::comment(&model.layout) + &text))?;
     if options.display.json {
         let done = serde_json::json!({ "emitted": path.display().to_string(), "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;

@@ -41,7 +41,7 @@ const LEAST_TO_GROW: u64 = 1 << 8;
 pub const FEW_STATES: u64 = FIRST_SHARE * LEAST_TO_GROW;
 
 /// Bytes of a slot for a node.
-const NODE: u64 = 8;
+pub const NODE: u64 = 8;
 
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
@@ -51,16 +51,16 @@ const KEY: u64 = 8;
 pub enum Listed {
     /// All states: on ranks, and to look for accepting cycles.
     All,
-    /// The references of two levels: an eighth of all at first.
+    /// The references of two levels: an eighth of all at first, of 4 or 5 bytes. Marks of waiting states take less.
     Levels,
 }
 
 impl Listed {
-    /// Bytes for each slot of the table.
-    fn bytes_a_slot(self) -> u64 {
+    /// Eighths of a byte for each slot of the table.
+    fn eighths_a_slot(self) -> u64 {
         match self {
-            Self::All => 8,
-            Self::Levels => 1,
+            Self::All => 8 * 8,
+            Self::Levels => 5,
         }
     }
 }
@@ -114,7 +114,7 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
         None => memory::free_memory() / 5 * 4,
     };
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
-    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words, Listed::All)).saturating_add(more(kind)) <= bytes;
+    let fits = |kind| (slots.saturating_mul(eighths_a_slot(kind, words, Listed::All)) / 8).saturating_add(more(kind)) <= bytes;
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
@@ -202,56 +202,25 @@ pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
     }
 }
 
-/// A comment on the bytes that a state of this layout takes in each kind of table, of a slot and what belongs to it.
-#[cfg(feature = "cuda")]
-pub fn bytes_by_table(layout: &Layout) -> String {
-    let words = layout.words as u64;
-    // Numbers of slots from which on slots of keys are narrower.
-    let from = |slot: u64| (10..=36).map(|log2| 1u64 << log2).find(|slots| keys_fit(layout.end, slot, *slots));
-    let keys: Vec<String> =
-        [2, 4].into_iter().filter_map(|slot| Some(format!("{slot} from 2^{} slots on, ", from(slot)?.ilog2()))).collect();
-    let nodes = words.saturating_sub(2);
-    let trees = |roots: &str| match nodes {
-        0 => "as bucket: states of 1 or 2 words have no trees".to_string(),
-        _ => format!("{roots} for a root, and up to {} of {NODE}, shared", numbers::counted(nodes, "node")),
-    };
-    let padded = slot_bytes(TableKind::Bucket, layout.words);
-    let bucket = if padded > 4 * words { format!(", {padded} where slots are padded") } else { String::new() };
-    let compact = match layout.words {
-        ..=KEY_WORDS => format!("{}else 8", keys.concat()),
-        _ => "as tree-compact: states have more than 64 bits".to_string(),
-    };
-    let indexed = format!("{} for a row, and 4 of the index, or 8 from 2^24 slots on", 4 * words);
-    let rows = [
-        (TableKind::Bucket, format!("{}{bucket}", 4 * words)),
-        (TableKind::Tree, trees("8")),
-        (TableKind::TreeCompact, trees("2, 4 or 8")),
-        (TableKind::Compact, compact),
-        (TableKind::Indexed, indexed),
-    ];
-    let used = format!("{}, {} bits in use", numbers::counted(words, "word"), layout.bits);
-    let rows = rows.map(|(kind, bytes)| format!("//   {:<14}{bytes}\n", kind.name()));
-    format!("// Bytes of a state ({used}) by --table; slots can be filled to 0.95:\n//\n{}\n", rows.concat())
-}
-
 /// Slots that fit `bytes` with their lists, at most `most`.
 fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, most: u64) -> u64 {
     // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
-    let slots = |of_slot: u64| (bytes / of_slot).min(most).min(states.max(64)).max(1);
+    let of_eighths = |eighths: u64| u64::try_from(u128::from(bytes) * 8 / u128::from(eighths)).unwrap_or(u64::MAX);
+    let slots = |eighths: u64| of_eighths(eighths).min(most).min(states.max(64)).max(1);
     match kind {
         TableKind::Compact => {
-            let of_slots = [2, 4].map(|slot| (slot, slots(slot + listed.bytes_a_slot())));
+            let of_slots = [2, 4].map(|slot| (slot, slots(8 * slot + listed.eighths_a_slot())));
             let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(layout.end, *slot, *slots));
-            narrow.map_or_else(|| slots(KEY + listed.bytes_a_slot()), |(_, slots)| slots)
+            narrow.map_or_else(|| slots(8 * KEY + listed.eighths_a_slot()), |(_, slots)| slots)
         }
         // Slots of 4 bytes, unless roots have too many bits for them.
         TableKind::TreeCompact if has_trees(kind, layout.words) => {
-            let narrow = slots(bytes_a_slot(kind, layout.words, listed));
+            let narrow = slots(eighths_a_slot(kind, layout.words, listed));
             let fit = keys_fit(root_bits(layout, nodes_beside(narrow) + MORE_NODES), 4, narrow);
-            if fit { narrow } else { slots(bytes_a_slot(TableKind::Tree, layout.words, listed)) }
+            if fit { narrow } else { slots(eighths_a_slot(TableKind::Tree, layout.words, listed)) }
         }
-        _ => slots(bytes_a_slot(kind, layout.words, listed)),
+        _ => slots(eighths_a_slot(kind, layout.words, listed)),
     }
 }
 
@@ -268,7 +237,7 @@ fn root_bits(layout: &Layout, nodes: u64) -> u32 {
 }
 
 /// Whether keys of some bits fit slots of 2 or 4 bytes in a table of this many (`RootTable::slot_bits` has the rule).
-fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
+pub fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
     /// Bytes of a bucket.
     const BUCKET: u64 = 64;
     const FUNCTIONS: u128 = 3;
@@ -305,14 +274,14 @@ fn has_trees(kind: TableKind, words: usize) -> bool {
     matches!(kind, TableKind::Tree | TableKind::TreeCompact) && words > 2
 }
 
-/// Bytes of a slot, its share of nodes, and what is kept of each state beside it.
-fn bytes_a_slot(kind: TableKind, words: usize, listed: Listed) -> u64 {
+/// Eighths of a byte of a slot, its share of nodes, and what is kept of each state beside it.
+fn eighths_a_slot(kind: TableKind, words: usize, listed: Listed) -> u64 {
     let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
-    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { listed.bytes_a_slot() }
+    8 * (slot_bytes(kind, words) + nodes) + if kind == TableKind::Indexed { 0 } else { listed.eighths_a_slot() }
 }
 
 /// Bytes of a slot alone.
-fn slot_bytes(kind: TableKind, words: usize) -> u64 {
+pub fn slot_bytes(kind: TableKind, words: usize) -> u64 {
     // Bytes of a state's parent (gpu/by_rows.rs).
     const PARENT: u64 = 4;
     match kind {
@@ -360,11 +329,11 @@ mod tests {
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
         // Lists of two levels leave more to the table.
         let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
-        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (24 << 30) / 9);
-        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (24 << 30) / 5);
+        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (8 * 24 << 30) / 69);
+        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (8 * 24 << 30) / 37);
         // Roots of a reference of 30 bits and a last word of 10 bits fit slots of 4 bytes, those with one of 29 bits do not.
         let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
-        assert_eq!([trees(10), trees(29)], [(24 << 30) / 6, (24 << 30) / 10]);
+        assert_eq!([trees(10), trees(29)], [(8 * 24 << 30) / 45, (8 * 24 << 30) / 77]);
     }
 
     #[test]
@@ -422,18 +391,6 @@ mod tests {
         assert_eq!(chosen(4, &["--capacity", "2^20", "--memory", "25M"]), of(TableKind::Bucket));
         assert_eq!(chosen(8, &["--parents"]), of(TableKind::Indexed));
         assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));
-    }
-
-    #[cfg(feature = "cuda")]
-    #[test]
-    fn bytes_of_every_table_are_known() {
-        let of = |words, bits| bytes_by_table(&layout(words, bits));
-        assert!(of(2, 54).contains("  compact       4 from 2^28 slots on, else 8\n"), "{}", of(2, 54));
-        assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
-        assert!(of(2, 64).contains("  compact       else 8\n"), "{}", of(2, 64));
-        assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
-        assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
-        assert!(of(3, 72).contains("  tree-compact  2, 4 or 8 for a root, and up to 1 node of 8, shared\n"), "{}", of(3, 72));
     }
 
     #[cfg(feature = "cpu")]

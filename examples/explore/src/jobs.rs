@@ -27,69 +27,72 @@ pub enum Job {
     Emit(PathBuf),
     /// Writes the automaton of the forbidden runs to this file.
     EmitBuchi(PathBuf),
+    /// Prints the bytes of a state by table.
+    Tables,
 }
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The columns are those of [`Job::column`].
-const USES: [(&str, &str); 57] = [
-    ("model", "uuuuuuu"),
-    ("format", "uuuuuuu"),
-    ("interleave", "uuuuuuu"),
-    ("independent", "uuuuuuu"),
-    ("const", "uuuuuuu"),
-    ("token_bits", "u.uu.u."),
-    ("strict", "uuuuuuu"),
-    ("deadlock", "u-u--u-"),
-    ("invariant", "u-u--u-"),
-    ("goal", "u-u--u-"),
-    ("ltl", "u----uu"),
-    ("buchi", "u----uu"),
-    ("ef", "u------"),
-    ("ctl", "u------"),
-    ("livelock", "u------"),
-    ("fair", "u------"),
-    ("emit", "-----u-"),
-    ("emit_buchi", "------u"),
-    ("no_property", "uuu-uu-"),
-    ("properties", "---u---"),
-    ("keep_going", "u------"),
-    ("reduce", "u------"),
-    ("dependencies", "----u--"),
-    ("trace", "u-uu---"),
-    ("report", "u------"),
-    ("step", "uu-----"),
-    ("simulate", "--u----"),
-    ("seed", "--u----"),
-    ("unreached", "u------"),
-    ("coverage", "u------"),
-    ("device", "u.uu..."),
-    ("workers", "u.uu..."),
-    ("table", "u--u-u-"),
-    ("parents", "u------"),
-    ("engine", "u-uu---"),
-    ("local_ranks", "u------"),
-    ("rank", "u------"),
+const USES: [(&str, &str); 58] = [
+    ("model", "uuuuuuuu"),
+    ("format", "uuuuuuuu"),
+    ("interleave", "uuuuuuuu"),
+    ("independent", "uuuuuuuu"),
+    ("const", "uuuuuuuu"),
+    ("token_bits", "u.uu.u.u"),
+    ("strict", "uuuuuuuu"),
+    ("deadlock", "u-u--u--"),
+    ("invariant", "u-u--u--"),
+    ("goal", "u-u--u--"),
+    ("ltl", "u----uu-"),
+    ("buchi", "u----uu-"),
+    ("ef", "u-------"),
+    ("ctl", "u-------"),
+    ("livelock", "u-------"),
+    ("fair", "u-------"),
+    ("emit", "-----u--"),
+    ("tables", "-------u"),
+    ("emit_buchi", "------u-"),
+    ("no_property", "uuu-uu-u"),
+    ("properties", "---u----"),
+    ("keep_going", "u-------"),
+    ("reduce", "u-------"),
+    ("dependencies", "----u---"),
+    ("trace", "u-uu----"),
+    ("report", "u-------"),
+    ("step", "uu------"),
+    ("simulate", "--u-----"),
+    ("seed", "--u-----"),
+    ("unreached", "u-------"),
+    ("coverage", "u-------"),
+    ("device", "u.uu...u"),
+    ("workers", "u.uu...u"),
+    ("table", "u--u-u-u"),
+    ("parents", "u------u"),
+    ("engine", "u-uu----"),
+    ("local_ranks", "u-------"),
+    ("rank", "u-------"),
     // One process is what all jobs need.
-    ("ranks", "u......"),
-    ("rendezvous", "u------"),
-    ("gpu_time", "u----u-"),
-    ("capacity", "u--u---"),
-    ("nodes", "u--u---"),
-    ("memory", "u--u---"),
-    ("checkpoint", "u------"),
-    ("checkpoint_every", "u------"),
-    ("checkpoint_levels", "u------"),
-    ("resume", "u------"),
-    ("timeout", "uuuuuuu"),
-    ("max_states", "u--u---"),
-    ("max_depth", "u------"),
-    ("export", "u------"),
-    ("project", "u------"),
-    ("record", "u------"),
-    ("record_bytes", "u------"),
-    ("progress", "u..u..."),
-    ("json", "u-uuuuu"),
-    ("generate", "-------"),
+    ("ranks", "u......."),
+    ("rendezvous", "u-------"),
+    ("gpu_time", "u----u--"),
+    ("capacity", "u--u---u"),
+    ("nodes", "u--u---u"),
+    ("memory", "u--u---u"),
+    ("checkpoint", "u-------"),
+    ("checkpoint_every", "u-------"),
+    ("checkpoint_levels", "u-------"),
+    ("resume", "u-------"),
+    ("timeout", "uuuuuuuu"),
+    ("max_states", "u--u----"),
+    ("max_depth", "u-------"),
+    ("export", "u-------"),
+    ("project", "u-------"),
+    ("record", "u-------"),
+    ("record_bytes", "u-------"),
+    ("progress", "u..u...-"),
+    ("json", "u-uuuuuu"),
+    ("generate", "--------"),
 ];
 
 /// Options of a search that contradict the first one of the row, and why.
@@ -156,6 +159,7 @@ impl Job {
             of_file(Self::Dependencies, &outputs.dependencies),
             of_file(Self::EmitBuchi, &runs.emit_buchi),
             walks.simulate.map(Self::Simulate),
+            outputs.tables.then_some(Self::Tables),
             of_file(Self::Properties, &checks.properties),
         ];
         chosen.into_iter().flatten().next().unwrap_or_default()
@@ -199,6 +203,7 @@ impl Job {
             Self::Dependencies(_) => 4,
             Self::Emit(_) => 5,
             Self::EmitBuchi(_) => 6,
+            Self::Tables => 7,
         }
     }
 
@@ -212,6 +217,7 @@ impl Job {
             Self::Dependencies(_) => "dependencies",
             Self::Emit(_) => "emit",
             Self::EmitBuchi(_) => "emit_buchi",
+            Self::Tables => "tables",
         }
     }
 
@@ -262,7 +268,7 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    fn jobs() -> [Job; 7] {
+    fn jobs() -> [Job; 8] {
         let file = || PathBuf::from("file");
         [
             Job::Search,
@@ -272,6 +278,7 @@ mod tests {
             Job::Dependencies(file()),
             Job::Emit(file()),
             Job::EmitBuchi(file()),
+            Job::Tables,
         ]
     }
 

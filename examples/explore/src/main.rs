@@ -27,6 +27,7 @@ mod searcher;
 mod simulate;
 mod spread;
 mod step;
+mod tables;
 mod task;
 
 use anyhow::{Error, Result};

@@ -333,6 +333,10 @@ pub struct OutputOptions {
     /// Write the CUDA C++ program of this search and exit. Needs no GPU.
     #[arg(long, value_name = "FILE", help_heading = "Limits and output", display_order = 900)]
     pub emit: Option<PathBuf>,
+
+    /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
+    #[arg(long, help_heading = "Limits and output", display_order = 900)]
+    pub tables: bool,
 }
 
 /// What is printed.

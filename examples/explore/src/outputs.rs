@@ -38,7 +38,7 @@ impl Outputs {
             Job::Emit(path) => open("--emit", Some(path))?,
             Job::EmitBuchi(path) => open("--emit-buchi", Some(path))?,
             Job::Dependencies(path) => open("--dependencies", Some(path))?,
-            Job::Search | Job::Step | Job::Simulate(_) | Job::Properties(_) => None,
+            Job::Search | Job::Step | Job::Simulate(_) | Job::Properties(_) | Job::Tables => None,
         };
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoints.checkpoint {

@@ -15,6 +15,7 @@ use crate::report::Time;
 use crate::simulate;
 use crate::spread::{RankPlan, RankSet};
 use crate::step;
+use crate::tables;
 use crate::task::Task;
 use anyhow::{Context, Result, ensure};
 use std::sync::Once;
@@ -122,6 +123,11 @@ impl Attempt<'_> {
             Job::Step => {
                 stopping::stop_watching();
                 step::walk(text, &[]).map(|()| 0)
+            }
+            Job::Tables => {
+                stopping::stop_watching();
+                let (device, _) = RankSet::open(plan, &options.table.device)?;
+                tables::print(options, text.model(), &device)
             }
             Job::Search | Job::Properties(_) => self.explore(text, &inquiry, outputs, opened),
         }

@@ -519,7 +519,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             // The kernel works through many levels without the host, and counts the states of the widest only.
             let level_sizes = LevelSizes::default();
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes });
-            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its end.
+            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its
+            // end.
             let repeats = search.is_repeated(&offers) || !ends_level;
             let (next_level, states) = match repeats {
                 false => (Some((search.levels, search.size)), Some(states)),
@@ -655,8 +656,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
         //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
-        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended, and
-        //   they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended,
+        //   and they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -800,9 +801,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let read = self.kernel.module.load_function("read_listed")?;
         let mut launch = self.stream.launch_builder(&read);
         launch.arg(&view).arg(&states).arg(&first).arg(&count).arg(&mut words);
-        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references to
-        // stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the table
-        // grows only after the stream has been waited for (below, and in `read`).
+        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references
+        // to stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the
+        // table grows only after the stream has been waited for (below, and in `read`).
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
         self.stream.synchronize()?;
         Ok(Some(words))
