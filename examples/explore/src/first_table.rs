@@ -6,7 +6,7 @@
 //! [`MOST_SLOTS`], and at most about the number of possible states. On a CPU memory costs time when it is first touched. So the
 //! table begins small, within `--memory`, and grows.
 
-use crate::options::{KEY_WORDS, Options, TableChoice};
+use crate::options::{KEY_WORDS, TableChoice, TableOptions};
 use anyhow::{Result, ensure};
 use std::fmt;
 use warpset::{Device, Spec};
@@ -95,20 +95,19 @@ impl std::error::Error for NeedsSmaller {}
 /// # Errors
 ///
 /// The options contradict each other, or the device fails.
-pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
+pub fn kind(options: &TableOptions, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
     let words = layout.words;
     ensure_may_have_nodes(options)?;
-    if options.table.parents {
-        let keeps = matches!(options.table.table, TableChoice::Auto | TableChoice::Indexed);
+    if options.parents {
+        let keeps = matches!(options.choice, TableChoice::Auto | TableChoice::Indexed);
         ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
-    let first = options.table_of(words);
-    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table.table, first, options.table.capacity, any)
-    else {
+    let first = options.kind_for(words);
+    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.choice, first, options.capacity, any) else {
         return Ok(first);
     };
-    let bytes = match options.table.memory {
+    let bytes = match options.memory {
         Some(bytes) => bytes,
         None if device.is_gpu() => device.free_memory()?,
         None => memory::free_memory() / 5 * 4,
@@ -119,16 +118,16 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
 }
 
 /// The kind whose slots take fewer bytes than those of `kind`, for a search that begins again when it has filled `--memory`.
-/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back.
+/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back: `writes`
+/// says whether it writes before it ends.
 ///
 /// A search does not begin with such a table, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
 /// 6.9 s of processor time as trees with compact roots, and 2.7 s in buckets (medians of three).
-pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<TableKind> {
-    let (TableChoice::Auto, None, Some(bytes)) = (options.table.table, options.table.capacity, options.table.memory) else {
+pub fn smaller(options: &TableOptions, writes: bool, layout: &Layout, kind: TableKind) -> Option<TableKind> {
+    let (TableChoice::Auto, None, Some(bytes)) = (options.choice, options.capacity, options.memory) else {
         return None;
     };
-    let writes = options.outputs.export.is_some() || options.outputs.record.is_some() || options.checkpoints.checkpoint.is_some();
-    if writes || options.checkpoints.resume.is_some() || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
+    if writes || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
         return None;
     }
     match layout.words {
@@ -140,10 +139,10 @@ pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<Ta
 
 /// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
 /// no nodes, but this depends on the model and is not an error.
-fn ensure_may_have_nodes(options: &Options) -> Result<()> {
-    let has_none = options.table.parents || matches!(options.table.table, TableChoice::Bucket | TableChoice::Indexed);
+fn ensure_may_have_nodes(options: &TableOptions) -> Result<()> {
+    let has_none = options.parents || matches!(options.choice, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(
-        options.table.nodes.is_none() || !has_none,
+        options.nodes.is_none() || !has_none,
         "--nodes is for tree tables only: it needs --table tree or --table tree-compact"
     );
     Ok(())
@@ -151,50 +150,57 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
 
 /// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
 /// the memory. `listed`: what the search lists if it runs on a GPU.
-pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64, listed: Listed) -> Result<Size> {
-    let slots = match options.table.capacity {
+pub fn size(
+    options: &TableOptions,
+    kind: TableKind,
+    layout: &Layout,
+    device: &Device,
+    sharing: u64,
+    listed: Listed,
+) -> Result<Size> {
+    let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
             // With --memory, take all of the permitted memory, because it is reserved for this table.
-            let bytes = match options.table.memory {
+            let bytes = match options.memory {
                 // Leave a margin for rounding: a table that does not fit would be an error.
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
-            let most = if options.table.memory.is_some() { u64::MAX } else { MOST_SLOTS };
+            let most = if options.memory.is_some() { u64::MAX } else { MOST_SLOTS };
             let bytes = (bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words));
             slots_on_gpu(bytes, kind, layout, listed, most)
         }
         None => {
-            let bytes = memory::free_memory().min(options.table.memory.unwrap_or(u64::MAX));
-            slots_on_cpu(bytes / sharing, options.table.nodes, kind, layout.words)
+            let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
+            slots_on_cpu(bytes / sharing, options.nodes, kind, layout.words)
         }
     };
-    let nodes = match options.table.nodes {
+    let nodes = match options.nodes {
         Some(nodes) => nodes,
         // A given --capacity applies to nodes, too.
-        None if options.table.capacity.is_some() => slots,
+        None if options.capacity.is_some() => slots,
         None => nodes_beside(slots),
     };
     Ok(Size { slots, nodes })
 }
 
 /// Why the table of a search has another kind than the one that `--table` names, or which one `auto` has chosen. `spec`: of that
-/// table. `None` if it is the named one.
-pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
+/// table. `None` if it is the named one. `resumes`: the table is a checkpoint's.
+pub fn why(options: &TableOptions, resumes: bool, layout: &Layout, spec: Spec) -> Option<String> {
     let (words, is_bucket) = (layout.words, !spec.is_tree() && !spec.is_compact() && !spec.is_indexed());
-    match options.table.table {
+    match options.choice {
         TableChoice::Tree | TableChoice::TreeCompact if is_bucket => {
             Some(format!("states of {} have no trees", numbers::counted(words as u64, "word")))
         }
         TableChoice::Compact if spec.is_tree() => {
             Some(format!("states of {} bits are no keys of 64 bits: trees with compact roots", layout.end))
         }
-        TableChoice::Auto if options.checkpoints.resume.is_some() => Some("the checkpoint's".into()),
-        TableChoice::Auto if spec.is_indexed() && options.table.parents => Some("auto: parents are kept".into()),
+        TableChoice::Auto if resumes => Some("the checkpoint's".into()),
+        TableChoice::Auto if spec.is_indexed() && options.parents => Some("auto: parents are kept".into()),
         TableChoice::Auto if spec.is_indexed() => Some("auto: only an index fits the memory".into()),
         TableChoice::Auto if spec.is_compact() => Some("auto: a table with larger slots had filled --memory".into()),
-        TableChoice::Auto if spec.is_tree() && options.table.nodes.is_some() => Some("auto: --nodes is given".into()),
+        TableChoice::Auto if spec.is_tree() && options.nodes.is_some() => Some("auto: --nodes is given".into()),
         TableChoice::Auto if spec.is_tree() => Some("auto: states of 8 words or more".into()),
         TableChoice::Auto if is_bucket => Some("auto: states of fewer than 8 words".into()),
         TableChoice::Auto => Some("auto".into()),
@@ -305,6 +311,7 @@ fn bytes_of_more_rows(kind: TableKind, words: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     fn layout(words: usize, bits: u32) -> Layout {
         Layout { words, bits, end: bits, ..Layout::default() }
@@ -360,7 +367,7 @@ mod tests {
         let chosen = |words, table| {
             let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
             let options = Options::parsed(arguments).unwrap();
-            kind(&options, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
+            kind(&options.table, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
@@ -376,7 +383,7 @@ mod tests {
         let chosen = |words, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             let layout = layout(words, 32 * words as u32);
-            [true, false].map(|any| kind(&options, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
+            [true, false].map(|any| kind(&options.table, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
         };
         let of = |kind: TableKind| [Ok(kind), Ok(kind)];
         // 2^20 slots take 40 MiB in buckets, 32 MiB with an index.
@@ -399,8 +406,8 @@ mod tests {
         let chosen = |words, bits, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             let layout = layout(words, bits);
-            let first = kind(&options, &layout, &Device::cpu(), true).unwrap();
-            (first, smaller(&options, &layout, first))
+            let first = kind(&options.table, &layout, &Device::cpu(), true).unwrap();
+            (first, smaller(&options.table, options.writes_during_search(), &layout, first))
         };
         let memory = ["--memory", "512MiB"];
         assert_eq!(chosen(3, 72, &memory), (TableKind::Bucket, Some(TableKind::TreeCompact)));

@@ -3,12 +3,12 @@
 //! An option that a job does not use is refused, so that no output or limit that was asked for is ignored in silence.
 
 use crate::options::Options;
-use crate::simulate::requested::Requested;
 use anyhow::{Result, bail, ensure};
 use clap::Command;
 use clap::error::ErrorKind;
 use std::path::PathBuf;
 use warpset_model::ir::Model;
+use warpset_search::simulation::Walks;
 
 /// The work that a command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Job {
     Search,
     /// A walk by hand, without a search.
     Step,
-    Simulate(Requested),
+    Simulate(Walks),
     /// Answers the properties of this file.
     Properties(PathBuf),
     /// Writes the dependencies of steps to this file.
@@ -158,7 +158,7 @@ impl Job {
             of_file(Self::Emit, &outputs.emit),
             of_file(Self::Dependencies, &outputs.dependencies),
             of_file(Self::EmitBuchi, &runs.emit_buchi),
-            walks.simulate.map(Self::Simulate),
+            walks.asked().map(Self::Simulate),
             outputs.tables.then_some(Self::Tables),
             of_file(Self::Properties, &checks.properties),
         ];
@@ -273,7 +273,7 @@ mod tests {
         [
             Job::Search,
             Job::Step,
-            Job::Simulate(Requested { walks: 2, depth: 10_000 }),
+            Job::Simulate(Walks { walks: 2, depth: 10_000, seed: 1 }),
             Job::Properties(file()),
             Job::Dependencies(file()),
             Job::Emit(file()),

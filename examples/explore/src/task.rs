@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             EngineKind::Gpu => self.on_gpu(place, stubborn, time),
             EngineKind::Compiled => {
                 let start = Instant::now();
-                let compiled = compile(task.options, interpreted, stubborn)?;
+                let compiled = compile(task.options.display.progress, interpreted, stubborn)?;
                 time.compile = start.elapsed();
                 self.on_threads(place, &compiled, &|| "compiled".into(), time)
             }
