@@ -171,6 +171,9 @@ impl Task<'_> {
                     return source.during(|| run.on_threads(&source, &engine, time));
                 };
                 engine.keep_in(run.checkpoints, run.resumed.take());
+                if run.branching.is_some() || properties.is_some_and(Properties::has_branching) {
+                    engine.keep_all_listed();
+                }
                 let extras =
                     |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
                 run.search_and_report(&mut engine, extras, None, &|| "compiled for the GPU".into(), time)

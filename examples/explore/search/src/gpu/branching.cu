@@ -26,7 +26,7 @@ struct SetSweep {
     u64 next;   // places that warps have taken
     u64 added;  // states added
     u64 steps;  // steps listed; may exceed the room for them
-    u64 lost;   // successors that are not stored
+    u64 lost;   // successors that are not stored, and states with a fault: the search would have found both
 };
 
 // Where states are. Mirrored by `Places` in gpu/branching.rs.
@@ -56,7 +56,7 @@ struct Operator {
     u32* set;
     u32 flip_within, flip_target;  // all ones: the others
     u32 needs_all;  // 1: adds states that have successors, which all count; 0: states with a successor that counts
-    u32 takes_all;  // 1: takes all steps of a state, because a later one may have a fault, and then there are none
+    u32 unused;
 };
 
 EXPLORE_FN bool has_bit(u32 word, u64 slot) { return word >> slot % 32 & 1; }
@@ -82,7 +82,7 @@ struct Judge {
         some |= counts;
         all &= counts;
     }
-    EXPLORE_FN bool is_decided() const { return of.takes_all == 0 && (of.needs_all != 0 ? !all : some); }
+    EXPLORE_FN bool is_decided() const { return of.needs_all != 0 ? !all : some; }
     EXPLORE_FN bool adds() const { return of.needs_all != 0 ? has_step && all : some; }
 
     template <class State>
@@ -137,8 +137,7 @@ struct StepWriter {
     }
 };
 
-// Takes the steps of a state until `give` has decided. Returns whether a step has a fault: then the state has no steps. All
-// threads of the warp must call it.
+// Takes the steps of a state until `give` has decided. Returns whether a step has a fault. All threads of the warp must call it.
 template <class Give>
 EXPLORE_FN bool try_until_decided(const Table& table, const u32* tables, bool has_state, u64 slot, SharedStates& state, Give& give)
 {
@@ -298,7 +297,7 @@ list_steps(warpset::View view, const unsigned* tables, explore::Places places, c
     const auto wants = [&](u64 slot) { return has_bit(states[slot / 32], slot); };
     for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place, u64 slot) {
         StepCounter counter;
-        if (try_until_decided(table, tables, has, slot, state, counter)) counter.count = 0;
+        sum_of_warp(try_until_decided(table, tables, has, slot, state, counter), &sweep->lost);
         const u32 up_to = Warp::sum_up_to(counter.count), total = Warp::shuffle(up_to, Warp::size - 1);
         u64 begin = 0;
         // Relaxed: ranges only have to differ.
@@ -350,9 +349,9 @@ sweep_states(warpset::View view, const unsigned* tables, explore::Places places,
     for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64, u64 slot) {
         Judge judge{table, of};
         const bool has_fault = try_until_decided(table, tables, has, slot, state, judge);
-        const bool adds = has && !has_fault && judge.adds();
+        const bool adds = has && judge.adds();
         if (adds) add(of, slot);
         sum_of_warp(adds, &sweep->added);
-        sum_of_warp(has_fault ? 0 : judge.lost, &sweep->lost);
+        sum_of_warp(judge.lost + has_fault, &sweep->lost);
     });
 }
