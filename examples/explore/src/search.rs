@@ -178,7 +178,12 @@ fn attempt(
     let size = match &mut rank_set {
         Some(rank_set) => rank_set.size(options, &model.layout)?,
         None => {
-            let listed = if model.property.is_some() { Listed::All } else { Listed::Levels };
+            let has_sets = branching.is_some() || properties.is_some_and(Properties::has_branching);
+            let listed = match model.property {
+                Some(_) => Listed::All,
+                None if has_sets => Listed::LevelsAndSets,
+                None => Listed::Levels,
+            };
             first_table::size(options, kind, &model.layout, &device, 1, listed)?
         }
     };

@@ -161,7 +161,8 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
         assert_eq!(check["path"]["length"].as_u64(), Some(length), "{check}");
     }
     // Where a limit ended the exploration, its states decide some formulas of several; others have no verdict.
-    let formulas = ["AF x == 1", "EF x == 1", "EF x == -1", "AG x < 9", "AG EF x == 9"].map(|formula| ["--ctl", formula]).concat();
+    let formulas =
+        ["AF x == 1", "EF x == 1", "EF x == -1", "AG x < 9", "AG EF x == 9"].map(|formula| ["--ctl", formula]).concat();
     let (code, report) = place.json(&path, &[&formulas[..], &["--max-states", "100"]].concat());
     let checks = [0, 1, 2, 3, 4].map(|at| (report["checks"][at]["verdict"].as_str(), report["checks"][at]["why"].as_str()));
     let open = (Some("not-decided"), Some("stopped at --max-states"));
@@ -181,7 +182,9 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
         "byte U, W; process P { state s; init s; trans s -> s { guard U < 3; effect U = U + 1; }, s -> s { guard U == 3; effect W = 1; }; }
          system async;",
     );
-    for (formula, states) in [("EF U == 3 && EX true", 5), ("E[U < 3 U U == 3]", 5), ("A[W == 0 W W == 1]", 5), ("AG (W == 1 -> U == 3)", 5)] {
+    for (formula, states) in
+        [("EF U == 3 && EX true", 5), ("E[U < 3 U U == 3]", 5), ("A[W == 0 W W == 1]", 5), ("AG (W == 1 -> U == 3)", 5)]
+    {
         let (found, report) = place.json(&path, &["--keep-going", "--ctl", formula]);
         assert_eq!((found, report["checks"][0]["states"].as_u64()), (Some(0), Some(states)), "{formula}: {report}");
     }
@@ -204,7 +207,8 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
     assert_eq!((code, kinds), (Some(1), [Some("fault"), Some("ctl")]), "{report}");
     assert_eq!(report["checks"][1]["verdict"], "not-decided", "{report}");
     // Formulas without that condition are decided.
-    let (code, report) = place.json(&model("mailbox"), &["--ctl", "AG EF 10 / (P_0.next - 2) == 10", "--ctl", "EF AX false || EX true"]);
+    let (code, report) =
+        place.json(&model("mailbox"), &["--ctl", "AG EF 10 / (P_0.next - 2) == 10", "--ctl", "EF AX false || EX true"]);
     assert_eq!((code, report["checks"][2]["verdict"].as_str()), (Some(1), Some("holds")), "{report}");
 }
 

@@ -13,8 +13,8 @@ mod sweeps;
 mod tests;
 mod witness;
 
-pub use witness::Witness;
 use witness::Walked;
+pub use witness::Witness;
 
 use crate::exploration::{End, Exploration, Explorer, Found, Limits};
 use crate::liveness::check::Verdict;
@@ -231,7 +231,8 @@ impl Branching {
             let conditions = self.evaluated(interpreter);
             let space = Sweeps::of(table, source, interpreter, &conditions, limits);
             // The limit that ended the exploration is why verdicts are missing.
-            let _ = space.and_then(|space| self.decide_by_states(&space, limits.bytes.saturating_sub(table.bytes()), &mut outcome));
+            let _ =
+                space.and_then(|space| self.decide_by_states(&space, limits.bytes.saturating_sub(table.bytes()), &mut outcome));
         }
         outcome.search = start.elapsed();
         outcome
@@ -293,7 +294,8 @@ impl Branching {
         outcome.answers.iter().zip(&self.formulas).any(is_open)
     }
 
-    /// What a single state has to satisfy to decide a formula: `EF` of a condition holds, and `AG` of one is violated.
+    /// The condition of a state that decides a formula alone, and the verdict: `EF` of it holds, and `AG` of its negation is
+    /// violated. `None` for other formulas.
     fn goal(&self, asked: &Asked) -> Option<(Literal, Verdict)> {
         let Part::Until([Literal::TRUE, goal]) = self.parts.all()[asked.formula.part()] else { return None };
         let verdict = if asked.formula.is_negated() { Verdict::Violated } else { Verdict::Holds };

@@ -565,7 +565,7 @@ fn a_fault_of_a_condition_has_a_path() {
     let check = |outcome: &Outcome| {
         let (found, states) = outcome.fault.as_ref().unwrap_or_else(|| panic!("{:?}", outcome.why));
         assert_eq!((states.len(), found.is_fault()), (5, true));
-        // The others have their verdicts.
+        // Formulas without the condition have their verdicts.
         let verdicts = outcome.answers.iter().map(|answer| (answer.verdict, answer.satisfying));
         let expected = [(Verdict::Unknown, None), (Verdict::Holds, Some(1 + 40 + (40 - 7 + 1))), (Verdict::Unknown, None)];
         assert_eq!(verdicts.collect::<Vec<_>>(), expected);

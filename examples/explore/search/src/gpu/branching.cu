@@ -6,12 +6,12 @@
 //   targets  [ the slots of successors ]
 //
 // `E[p U q]` begins with the states of q; `EG p` begins with the states outside of p, and its set has the states that are out. A
-// sweep looks at each state that may be added and is not in the set, and adds it if some successor is in the set, or all are. Bits
-// are only set, by atomic OR, and the condition for adding a state never becomes false again when others are added. So each order
-// of the threads ends with the same set: the least one that no sweep adds to. A thread that sees a bit early adds its state in
-// this sweep, and one that sees it late adds it in the next one. The last sweep adds nothing, so all of its threads have seen the
-// final set, because the sweep before it has ended with its kernel. No other data are read because of a bit, so all accesses are
-// relaxed, and their scope is the GPU.
+// sweep looks at each state that may be added and is not in the set, and adds it if some successor is in the set, or all are.
+// Bits are only set, by atomic OR, and the condition for adding a state never becomes false again when others are added. So each
+// order of the threads ends with the same set: the least one that no sweep adds to. A thread that sees a bit early adds its state
+// in this sweep, and one that sees it late adds it in the next one. The last sweep adds nothing, so all of its threads have seen
+// the final set, because the sweep before it has ended with its kernel. No other data are read because of a bit, so all accesses
+// are relaxed, and their scope is the GPU.
 //
 // A place is a number in the list of states that the search made, in the order of discovery, or a slot of the table. Most steps
 // lead to later states, so the first sweep begins at the last place: it decides a state after most of its successors. Sweeps in
@@ -68,7 +68,7 @@ EXPLORE_FN bool may_add(const Operator& of, u64 slot)
     return has_bit((of.within[at] ^ of.flip_within) & of.states[at] & ~load_relaxed(of.set + at), slot);
 }
 
-// What the successors of a state tell.
+// Decides a state by its successors.
 struct Judge {
     const Table& table;
     const Operator& of;
@@ -137,9 +137,10 @@ struct StepWriter {
     }
 };
 
-// Takes the steps of a state until `give` has decided. Returns whether a step has a fault. All threads of the warp must call it.
+// Takes the steps of a state until `give` has decided. Returns whether a step has a fault. All threads of a warp must call it.
 template <class Give>
-EXPLORE_FN bool try_until_decided(const Table& table, const u32* tables, bool has_state, u64 slot, SharedStates& state, Give& give)
+EXPLORE_FN bool try_until_decided(const Table& table, const u32* tables, bool has_state, u64 slot, SharedStates& state,
+                                  Give& give)
 {
     Notes notes;
     Joint joint;
@@ -203,8 +204,8 @@ EXPLORE_FN void for_each_wanted(const Places& places, u64* next, u64* waiting, W
 // Adds a state to the set.
 EXPLORE_FN void add(const Operator& of, u64 slot) { atomicOr(of.set + slot / 32, 1u << slot % 32); }
 
-// Whether a condition on a net holds: `program` has its instructions, each with the kind of its test, the instructions that follow
-// if the test holds and if it does not, and the places of its data. The last two instructions are the answers.
+// Whether a condition on a net holds. `program` has tests (gpu/net_conditions.rs): the kind of a test, the tests that follow if
+// it holds and if it does not, and the places of its data. The two highest numbers of a test are the answers.
 template <class State>
 EXPLORE_FN bool holds_on_net(const u32* program, u32 at, const State& state)
 {
@@ -232,8 +233,8 @@ extern "C" __global__ void mark_states(warpset::View view, explore::u64 slots, u
     }
 }
 
-// Writes the set of the states in which a condition holds, and adds those in which it has a fault to `faults`, and their number to
-// `sweep->added`. `program` is null, or has the conditions on a net, of which one begins at `number`.
+// Writes the set of the states in which a condition holds. Adds those in which it has a fault to `faults`, and their number to
+// `sweep->added`. `program` is null, or has conditions on a net; then the condition begins there at `number`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 mark_condition(warpset::View view, const unsigned* tables, const unsigned* program, unsigned number, const unsigned* states,
                explore::u64 slots, unsigned* set, unsigned* faults, explore::SetSweep* sweep)
@@ -282,8 +283,8 @@ extern "C" __global__ void count_members(const unsigned* set, unsigned flip, con
     }
 }
 
-// Lists the steps of all states, those of a state one after another. `sweep->steps` must not exceed `steps.room` afterwards. Blocks
-// as for `search_levels`.
+// Lists the steps of all states, those of a state one after another. `sweep->steps` must not exceed `steps.room` afterwards.
+// Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 list_steps(warpset::View view, const unsigned* tables, explore::Places places, const unsigned* states, explore::Steps steps,
            explore::SetSweep* sweep)

@@ -272,9 +272,9 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         let (view, places, steps) = (self.table.kernel_argument()?, self.in_order(true), listed.steps(&self.stream));
         let mut launch = self.stream.launch_builder(function);
         launch.arg(&view).arg(self.tables).arg(&places).arg(&self.states).arg(&steps).arg(&mut sweep);
-        // SAFETY: the arguments match the parameters of `list_steps`. `tables` belong to the compiled model. `places` are states or
-        // slots, and `begins` and `counts` have an element for each. The kernel writes at most `room` targets. The table does not
-        // grow meanwhile.
+        // SAFETY: the arguments match the parameters of `list_steps`. `tables` belong to the compiled model. `places` are states
+        // or slots, and `begins` and `counts` have an element for each. The kernel writes at most `room` targets. The table does
+        // not grow meanwhile.
         unsafe { launch.launch(self.sweeps.launch) }?;
         let sweep = self.read(&sweep)?;
         ensure!(
@@ -326,8 +326,8 @@ impl<'a, S: Storage> OnGpu<'a, S> {
                 launch.arg(&view).arg(&places).arg(&operator).arg(&steps).arg(&mut sweep);
                 let blocks = self.sweeps.launch.grid_dim.0 * BLOCKS;
                 let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
-                // SAFETY: the arguments match the parameters of `sweep_listed`. The sets have a bit for each slot, and `steps` are
-                // those of all places.
+                // SAFETY: the arguments match the parameters of `sweep_listed`. The sets have a bit for each slot, and `steps`
+                // are those of all places.
                 unsafe { launch.launch(config) }?;
             }
             None => {

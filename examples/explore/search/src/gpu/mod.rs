@@ -85,7 +85,7 @@ const FEWEST_LISTED: u64 = 1 << 12;
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
 
-/// Maximum number of states on a GPU of which the host loads states and steps to find paths for formulas of branching time.
+/// Maximum number of states on a GPU for which the host finds paths for formulas of branching time: it loads all steps.
 const MOST_FOR_PATHS: u64 = 1 << 20;
 
 const NONE: u64 = u64::MAX;
@@ -383,7 +383,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Whether a list of all states is wanted, and takes a small part of the memory.
     fn may_list_all(&self, limits: Limits) -> Result<bool> {
         let bytes = size_of::<u64>() as u64 * self.table.slots();
-        let is_small = bytes <= self.table.device().free_memory()? / 8 && limits.hold(self.table.bytes().saturating_add(2 * bytes));
+        let is_small =
+            bytes <= self.table.device().free_memory()? / 8 && limits.hold(self.table.bytes().saturating_add(2 * bytes));
         Ok(self.keeps_all && is_small)
     }
 
