@@ -31,13 +31,20 @@ struct SetSweep {
 
 // Where states are. Mirrored by `Places` in gpu/branching.rs.
 struct Places {
-    const u64* order;  // references of all states, or null: then each slot is a place
+    const u64* wide;  // references of all states, of 8 bytes, or null
+    const u32* low;   // lower 32 bits of these references, or null; without any list each slot is a place
+    const u8* above;  // their upper bits; null while they cannot be needed
     u64 count;
-    u32 piece;         // places that a warp takes at a time, a multiple of its lanes
-    u32 descends;      // 1: begins at the last place
+    u32 piece;        // places that a warp takes at a time, a multiple of its lanes
+    u32 descends;     // 1: begins at the last place
 
     EXPLORE_FN u64 at(u64 number) const { return descends ? count - 1 - number : number; }
-    EXPLORE_FN u64 slot(u64 place) const { return order == nullptr ? place : order[place] & warpset::slot_mask; }
+    EXPLORE_FN u64 slot(u64 place) const
+    {
+        if (wide != nullptr) return wide[place] & warpset::slot_mask;
+        if (low == nullptr) return place;
+        return low[place] | (above == nullptr ? 0 : u64{above[place]} << 32);
+    }
 };
 
 // Lists of steps. Mirrored by `Steps` in gpu/branching.rs.

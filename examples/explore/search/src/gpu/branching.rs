@@ -5,6 +5,7 @@
 
 use super::kernel::{Kernel, allocate};
 use super::net_conditions::NetConditions;
+use super::order::Order;
 use super::{GpuEngine, SearchMemory};
 use crate::ctl::bits::numbers;
 use crate::ctl::evaluate::{Operand, Space};
@@ -41,7 +42,9 @@ struct SetSweep {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Places {
-    order: u64,
+    wide: u64,
+    low: u64,
+    above: u64,
     count: u64,
     piece: u32,
     descends: u32,
@@ -102,7 +105,7 @@ struct OnGpu<'a, S: Storage> {
     join_sets: CudaFunction,
     count_members: CudaFunction,
     /// References of all states in the order of discovery; `None` if the search has dropped some.
-    order: Option<&'a CudaSlice<u64>>,
+    order: Option<&'a Order>,
     /// Number of listed states or, without a list, of slots.
     places: u64,
     slots: u64,
@@ -142,7 +145,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     ) -> Result<()> {
         let start = Instant::now();
         let space = OnGpu::of(self, branching, progress, exploration, limits)?;
-        let besides = self.table.bytes() + space.order.map_or(0, |order| order.num_bytes() as u64);
+        let besides = self.table.bytes() + space.order.map_or(0, Order::bytes);
         let limit = limits.bytes.saturating_sub(besides);
         if exploration.end != End::Complete {
             return branching.decide_by_states(&space, limit, outcome);
@@ -192,7 +195,7 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         let order = progress.filter(|progress| progress.lists_all()).map(|progress| &progress.order);
         let places = if order.is_some() { exploration.counts.states } else { slots };
         // Sets of all states and of faults.
-        let bytes = table.bytes() + order.map_or(0, |order| order.num_bytes() as u64) + 2 * 4 * words;
+        let bytes = table.bytes() + order.map_or(0, |order| order.bytes()) + 2 * 4 * words;
         if bytes > limits.bytes {
             let limit = limits.bytes;
             let message = format!("sets of states take {bytes} bytes with the table, and the limit is {limit}");
@@ -293,10 +296,12 @@ impl<'a, S: Storage> OnGpu<'a, S> {
 
     /// All places, from the last one or from the first one on.
     fn in_order(&self, descends: bool) -> Places {
-        let order = self.order.map_or(0, |order| order.device_ptr(&self.stream).0);
+        let lists = self.order.map(|order| order.states(&self.stream)).unwrap_or_default();
+        let (wide, low) =
+            if self.order.is_some_and(|order| order.wide().is_some()) { (lists.first, 0) } else { (0, lists.first) };
         let warps = u64::from(self.sweeps.launch.grid_dim.0) * u64::from(self.sweeps.launch.block_dim.0) / LANES;
         let piece = (self.places / (4 * warps.max(1))).clamp(LANES, MOST_PLACES) / LANES * LANES;
-        Places { order, count: self.places, piece: piece as u32, descends: descends.into() }
+        Places { wide, low, above: lists.second, count: self.places, piece: piece as u32, descends: descends.into() }
     }
 
     fn words(&self) -> u64 {

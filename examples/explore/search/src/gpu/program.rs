@@ -24,6 +24,9 @@ const BRANCHING_KERNELS: &str = include_str!("branching.cu");
 /// Name of the program in messages of the compiler.
 pub(super) const PROGRAM: &str = "explore.cu";
 
+/// Lists have references of 8 bytes.
+const WIDE_LIST: &str = "#define EXPLORE_WIDE_LIST 1\n";
+
 /// Rows of a block's cache for each of its threads: EXPLORE_ROWS_A_THREAD.
 pub(super) const ROWS_A_THREAD: u64 = 4;
 
@@ -49,6 +52,9 @@ pub(super) const SURROUNDINGS: &str = "\
 #endif
 #ifndef EXPLORE_BY_ROWS
 #define EXPLORE_BY_ROWS 0
+#endif
+#ifndef EXPLORE_WIDE_LIST
+#define EXPLORE_WIDE_LIST 0
 #endif
 #ifndef EXPLORE_REGISTERS
 #define EXPLORE_REGISTERS 6
@@ -91,6 +97,11 @@ impl<'a> Sources<'a> {
         by_rows.to_owned() + &Self { timed: false, stubborn: None, ..self }.text(true)
     }
 
+    /// Program text that goes back from a state of a rank's table, over the rank's list.
+    pub fn walk_of_rank(self) -> String {
+        WIDE_LIST.to_owned() + &self.walk(false)
+    }
+
     /// Program text for one rank of several.
     pub fn rank(self) -> String {
         format!("#define EXPLORE_RANKS 1\n{}", self.text(false))
@@ -115,8 +126,10 @@ impl<'a> Sources<'a> {
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let generated = generate(model, &conditions, stubborn.map(Choosing::by_lanes));
         let (walks_back, choosing) = (u8::from(walks_back), stubborn.map_or("", |_| CHOOSING));
+        // The kernels of the search for accepting cycles read the list, too.
+        let wide = if model.property.is_some() { WIDE_LIST } else { "" };
         format!(
-            "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
+            "{wide}{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
              {generated}{REGISTERS}{choosing}{KERNEL}"
         )
     }
