@@ -161,7 +161,9 @@ impl Attempt<'_> {
             None => {
                 let listed = match model.property {
                     Some(_) => Listed::All,
-                    None if inquiry.branching.is_some() || properties.is_some_and(Properties::has_branching) => Listed::LevelsAndSets,
+                    None if inquiry.branching.is_some() || properties.is_some_and(Properties::has_branching) => {
+                        Listed::LevelsAndSets
+                    }
                     None => Listed::Levels,
                 };
                 first_table::size(options, kind, &model.layout, &device, 1, listed)?
