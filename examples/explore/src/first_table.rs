@@ -46,13 +46,15 @@ pub const NODE: u64 = 8;
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
 
-/// States that a search on a GPU lists beside its table.
+/// Lists and sets that a search on a GPU has beside its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// All states: on ranks, and to look for accepting cycles.
     All,
     /// The references of two levels: an eighth of all at first, of 4 or 5 bytes. Marks of waiting states take less.
     Levels,
+    /// The references of two levels, and 16 sets of states for formulas of branching time, a bit for each slot.
+    LevelsAndSets,
 }
 
 impl Listed {
@@ -61,6 +63,7 @@ impl Listed {
         match self {
             Self::All => 8 * 8,
             Self::Levels => 5,
+            Self::LevelsAndSets => 5 + 16,
         }
     }
 }

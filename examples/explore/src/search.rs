@@ -176,7 +176,13 @@ impl Attempt<'_> {
         let size = match &mut rank_set {
             Some(rank_set) => rank_set.size(&options.table, &model.layout)?,
             None => {
-                let listed = if model.property.is_some() { Listed::All } else { Listed::Levels };
+                let listed = match model.property {
+                    Some(_) => Listed::All,
+                    None if inquiry.branching.is_some() || properties.is_some_and(Properties::has_branching) => {
+                        Listed::LevelsAndSets
+                    }
+                    None => Listed::Levels,
+                };
                 first_table::size(&options.table, kind, &model.layout, &device, 1, listed)?
             }
         };

@@ -226,6 +226,9 @@ impl<'a> Run<'a> {
             return source.during(|| self.on_threads(Place::Table(table, resumed), &source, &name, time));
         };
         explorer.keep_in(task.checkpoints.as_ref(), resumed);
+        if inquiry.branching.is_some() || task.properties.is_some_and(Properties::has_branching) {
+            explorer.keep_all_listed();
+        }
         let extras = |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
         self.search_and_report(&mut InTable { table, explorer, extras }, None, &name, time)
     }
