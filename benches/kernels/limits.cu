@@ -54,7 +54,7 @@ __device__ u64 bits_seen(Unit* slots, u64 accesses, SlotOf slot_of, Access acces
     return seen;
 }
 
-// Reads `accesses` random slots of `count`, all of which are zero. Otherwise `*other` is not 0 afterwards.
+// Reads `accesses` random slots of `count`. All must be zero; otherwise `*other` is not 0 afterwards.
 extern "C" __global__ void __launch_bounds__(256) read_slots(Unit* slots, u64 count, u64 accesses, u64* other)
 {
     const auto slot_of = [&](u64 i) { return platform::high_product(mix(i), count); };

@@ -1,5 +1,5 @@
-//! A bound for find-or-put: what the memory accesses that it cannot avoid take, at the rates that the GPU reaches without any other
-//! work (kernels/limits.cu).
+//! A bound for find-or-put: the time of the memory accesses that it cannot avoid, at the rates that the GPU reaches without any
+//! other work (kernels/limits.cu).
 
 use super::{Bench, FILL, Result, Vectors, median};
 use warpset::gpu::cudarc_0_19::ModuleExt;
@@ -25,8 +25,8 @@ pub struct Bound {
 }
 
 impl Limits {
-    /// Measures the limits of a batch of which `fresh` vectors are New in an empty table with the slots of `table`: medians of
-    /// `repeats` runs, in an array of the bytes of these slots.
+    /// Measures the limits of a batch with `fresh` New vectors in an empty table with the slots of `table`: medians of `repeats`
+    /// runs, in an array of the bytes of these slots.
     pub fn new<S: Storage>(bench: &Bench, table: &VectorTable<S>, vectors: &Vectors, fresh: u64, repeats: usize) -> Result<Self> {
         let source = concat!(include_str!("../kernels/mix.cuh"), include_str!("../kernels/limits.cu"));
         let module = table.compile("limits.cu", source)?;
@@ -55,8 +55,8 @@ impl Limits {
         Ok(Self { reads, claims, byte: byte(bench, &vectors.words, repeats)? })
     }
 
-    /// Bound of a batch of which `fresh` vectors are New: no accesses of one kind can be left out, but those of different kinds
-    /// may overlap.
+    /// Bound of a batch with `fresh` New vectors: no accesses of one kind can be left out, but those of different kinds may
+    /// overlap.
     pub fn bound(&self, vectors: &Vectors, slot_words: usize, fresh: u64) -> Bound {
         // A vector, its slot and its outcome each cross once; a New one is also written.
         let bytes = vectors.count * (4 * vectors.width + 4 * slot_words + 1) + fresh as usize * 4 * slot_words;
