@@ -2,10 +2,10 @@
 //!
 //! Axes: words a vector {2, 4, 8, 16, 32} x fill {0.25, 0.7, 0.9, 0.95} x {duplication 2 into an empty table; the same again, all
 //! seen} x implementation {warpset; the placement-only kernel, kernels/placement.cu; the thesis' table at its best variant of
-//! bucket size 4 to 32, sequential or parallel hash, linear probing or not, kernels/thesis.cu}. Beside each rate of warpset stands
-//! a bound that no table can pass on this GPU (support/limits.rs), the accesses that set it, and warpset's share of it. All in one
-//! process, on the same vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), so that tables are several times the
-//! L2. Medians of 5, of 3 for the thesis, by device events. `fill` is stored at the end / slots.
+//! bucket size 4 to 32, sequential or parallel hash, linear probing or not, kernels/thesis.cu}. Beside each rate of warpset: a
+//! bound that no table can pass on this GPU (support/limits.rs), the accesses that set it, and warpset's share. All in one
+//! process, on the same vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), so that tables are several times
+//! the L2. Medians of 5, of 3 for the thesis, by device events. `fill` is stored at the end / slots.
 //!
 //! `cargo bench --bench roofline` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_WIDTHS=2,8 measures only
 //! these.
