@@ -27,9 +27,9 @@
 //      that order.
 //
 // Writers of slots:
-//   - Bucket tables: `claim` alone. A thread calls it through `decide`. A warp keeps claims in flight while it reads buckets: it
-//     calls `claim` first, and `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are
-//     rare, a warp calls `decide` too.
+//   - Bucket tables: `claim` alone. A thread calls it through `decide`, and so does a lane where a slot is one chunk
+//     (bucket/lane_search.cuh). For other slots a warp keeps claims in flight while it reads buckets: it calls `claim` first, and
+//     `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are rare, it calls `decide`.
 //   - Node tables: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one chunk.
 //   - Compact tables: CompactLevel::claim (compact/table.cuh). If a slot is a whole word, this calls `claim` on a chain of one
 //     chunk. If two slots share a word, it compare-and-swaps the word: a code goes into an EMPTY slot, and the other slot is
@@ -40,8 +40,8 @@
 //     (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges the codes of others, and clears the stash. The
 //     invariants hold between these passes.
 //
-// Headers that continue the argument: bucket/table.cuh and bucket/warp_search.cuh (the walk, and claims of a warp),
-// compact/table.cuh (keys instead of vectors, two levels), compact/relocation.cuh (keys that move), tree/nodes.cuh and
+// Headers that continue the argument: bucket/table.cuh, bucket/warp_search.cuh, bucket/lane_search.cuh (the walk, and claims of
+// a warp), compact/table.cuh (keys instead of vectors, two levels), compact/relocation.cuh (keys that move), tree/nodes.cuh and
 // tree/table.cuh (nodes, and when a tree is visible), tree/incremental.cuh (parents), indexed/table.cuh and indexed/rows.cuh
 // (rows behind the slots).
 //

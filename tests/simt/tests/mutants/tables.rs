@@ -154,6 +154,36 @@ const MUTANTS: &[Mutant] = &[
         to: "return go_on_at(layout.slots_per_bucket());",
     },
     Mutant {
+        what: "the rule that a vector is not put where it equals EMPTY (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "u32 left = seen.equal ^ seen.empty;",
+        to: "u32 left = seen.equal | seen.empty;",
+    },
+    Mutant {
+        what: "the claim of a slot: lanes that agree with it report New, too (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "if (decision == Decision::Agreed) return Outcome::Seen;",
+        to: "if (decision == Decision::Agreed) return Outcome::New;",
+    },
+    Mutant {
+        what: "the slots after a lost claim (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "left != 0; left &= left - 1)",
+        to: "left != 0; left = 0)",
+    },
+    Mutant {
+        what: "the order of the halves of a sector (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "compare(seen, bucket_class, (side ^ 1) * half_slots + i, others, vector);",
+        to: "compare(seen, bucket_class, side * half_slots + i, others, vector);",
+    },
+    Mutant {
+        what: "the first sector of the next bucket (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "        place.sector = 0;\n",
+        to: "",
+    },
+    Mutant {
         what: "growth by slices: the barrier before slots are counted",
         file: "warpset/bucket/growth.cuh",
         from: "        if (clears_first) clear(part.first, buckets);\n        Block::sync();\n",
