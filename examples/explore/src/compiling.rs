@@ -7,6 +7,7 @@ use crate::options::Options;
 use crate::options::{EngineKind, TableChoice};
 use crate::progress::ProgressLine;
 use anyhow::Result;
+use std::path::Path;
 use warpset_model::checks::Checks;
 use warpset_model::ir::Model;
 use warpset_model::reduction::stubborn::Stubborn;
@@ -35,7 +36,7 @@ pub fn compile_walks<'m>(options: &Options, interpreted: &Interpreted<'m>) -> Re
 }
 
 fn watched<T>(options: &Options, model: &Model, compile: impl FnOnce(&dyn Fn() -> bool) -> Result<Option<T>>) -> Result<T> {
-    let progress = ProgressLine::new(options.progress);
+    let progress = ProgressLine::new(options.display.progress);
     let what = format!("compiling {}", numbers::counted(model.transitions.len() as u64, "transition"));
     let is_stopped = || {
         progress.working(&what);
@@ -57,35 +58,35 @@ pub fn compile_ahead(
     checks: &Checks,
     stubborn: Option<&Stubborn>,
 ) -> Option<warpset::gpu::Precompile> {
-    let gpu = match options.device {
+    let gpu = match options.table.device {
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),
         _ => None,
     };
-    let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
+    let on_gpu =
+        options.table.engine == EngineKind::Gpu || (options.table.engine == EngineKind::Auto && !options.finds_on_threads());
     let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
     let table = options.table_of(model.layout.words);
-    let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
+    let sources = gpu::Sources { timed: options.measures.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }
 
-/// Writes the program text that is compiled for a GPU.
+/// Writes the program text that is compiled for a GPU to the file of this path.
 #[cfg(feature = "cuda")]
-pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
+pub fn emit(options: &Options, model: &Model, checks: &Checks, path: &Path, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let sources = gpu::Sources { timed: options.gpu_time, ..gpu::Sources::new(model, checks) };
-    let by_rows = options.table == TableChoice::Indexed;
+    let sources = gpu::Sources { timed: options.measures.gpu_time, ..gpu::Sources::new(model, checks) };
+    let by_rows = options.table.table == TableChoice::Indexed;
     let text = if by_rows { sources.by_rows() } else { sources.search() };
     file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
-    if options.json {
-        let name = options.emit.as_ref().map(|path| path.display().to_string());
-        let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
+    if options.display.json {
+        let done = serde_json::json!({ "emitted": path.display().to_string(), "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }
     Ok(0)
 }
 
 #[cfg(not(feature = "cuda"))]
-pub fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
+pub fn emit(_: &Options, _: &Model, _: &Checks, _: &Path, _: Output) -> Result<u8> {
     anyhow::bail!("this build cannot compile for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }
