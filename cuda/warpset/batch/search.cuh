@@ -26,7 +26,7 @@ struct SearchBatch {
     // Bytes of scratch memory that one warp needs for its search and its builder.
     WARPSET_FN static constexpr u32 scratch_bytes()
     {
-        if constexpr (Warp::size == 1 || IsOneChunk<Table>::value)
+        if constexpr (Warp::size == 1 || HasLaneSearch<Table>::value)
             return 0;
         else
             return Builder<Table, operation, offer>::Search::scratch_bytes + Builder<Table, operation, offer>::scratch_bytes;
@@ -57,7 +57,7 @@ struct SearchBatch {
     template <class Batch>
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
-        if constexpr (IsOneChunk<Table>::value)
+        if constexpr (HasLaneSearch<Table>::value)
             LaneSearch<Table, operation>{table}.run(batch, next, end);
         else
             run_with_builder(table, batch, next, end, scratch);

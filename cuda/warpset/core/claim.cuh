@@ -27,9 +27,10 @@
 //      that order.
 //
 // Writers of slots:
-//   - Bucket tables: `claim` alone. A thread calls it through `decide`, and so does a lane where a slot is one chunk
-//     (bucket/lane_search.cuh). For other slots a warp keeps claims in flight while it reads buckets: it calls `claim` first, and
-//     `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are rare, it calls `decide`.
+//   - Bucket tables: `claim` alone. A thread calls it through `decide`, as does a lane for a vector of one word
+//     (bucket/lane_search.cuh). For other vectors a warp keeps claims in flight while it reads buckets: it calls `claim` first,
+//     and `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are rare, it calls
+//     `decide`.
 //   - Node tables: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one chunk.
 //   - Compact tables: CompactLevel::claim (compact/table.cuh). If a slot is a whole word, this calls `claim` on a chain of one
 //     chunk. If two slots share a word, it compare-and-swaps the word: a code goes into an EMPTY slot, and the other slot is
