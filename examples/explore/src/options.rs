@@ -394,7 +394,7 @@ pub struct TableOptions {
     /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
     /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
     /// buckets.
-    #[arg(id = "table", long = "table", value_enum, default_value = "auto", help_heading = "Table")]
+    #[arg(id = "table", long = "table", value_name = "TABLE", value_enum, default_value = "auto", help_heading = "Table")]
     pub choice: TableChoice,
 
     /// Keep the parent of each state in an indexed table: 4 bytes a state. These tell which states a level has, for the path to
