@@ -231,8 +231,8 @@ fn answered<S: Storage>(text: &Text, branching: &Branching, in_sweeps: bool) -> 
     Some(outcome)
 }
 
-/// Explores and evaluates formulas on a GPU; `is_listed`: with lists of all steps. A table of few slots grows, and then the search
-/// has no list of all states.
+/// Explores and evaluates formulas on a GPU; `is_listed`: with lists of all steps. A table of few slots grows, and then the
+/// search has no list of all states.
 #[cfg(feature = "cuda")]
 fn answered_on_gpu<S: Storage>(
     device: &Device,

@@ -1,7 +1,7 @@
 //! Formulas of branching time on the GPU: sets of states in its memory, and kernels for the operators (branching.cu).
 //!
-//! Sets have a bit for each state, in the order of discovery, if the search has listed all states; otherwise a bit for each slot of
-//! the table. If there is memory for all steps, they are listed once, and each operator sweeps over the lists; otherwise each
+//! Sets have a bit for each state, in the order of discovery, if the search has listed all states; otherwise a bit for each slot
+//! of the table. If there is memory for all steps, they are listed once, and each operator sweeps over the lists; otherwise each
 //! sweep computes the successors again, and looks them up in the table.
 
 use super::kernel::{Kernel, allocate};
