@@ -198,7 +198,8 @@ fn attempt(
     );
     let begun = opened.as_ref().map_or(0, Opened::levels);
     let checkpoints = identity.zip(schedule(options));
-    let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, table, begun));
+    let checkpoints =
+        checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, checks.conditions.len(), table, begun));
     let (possible, warnings) = (possible.as_ref(), &warnings);
     let branching = branching.as_ref().map(|(branching, _)| branching);
     let task = Task {

@@ -233,6 +233,51 @@ pub fn going_on_keeps_the_shortest_path(place: TableOnDevice) {
     }
 }
 
+/// Each check has the number of violating states and the depth of the first one: of all states, or of those up to the level at
+/// which the search stopped. More conditions than a word has bits, levels that are repeated, and ranks make no difference.
+pub fn violating_states_are_counted(place: TableOnDevice) {
+    let text = COUNTERS.replace("30", "9");
+    let (_folder, path) = written(&text);
+    let states: Vec<[u64; 3]> = (0..1000).map(|number| [number / 100, number / 10 % 10, number % 10]).collect();
+    // A condition, and whether a state violates it.
+    type Condition = (String, Box<dyn Fn(&[u64; 3]) -> bool>);
+    let mut invariants: Vec<Condition> = vec![
+        ("a + b + c <= 27".into(), Box::new(|_| false)),
+        ("a + b < 5 or c == 1".into(), Box::new(|[a, b, c]| a + b >= 5 && *c != 1)),
+        ("a != 7".into(), Box::new(|[a, ..]| *a == 7)),
+    ];
+    invariants.extend((0..32).map(|sum| -> Condition { (format!("a + c != {sum}"), Box::new(move |[a, _, c]| a + c == sum)) }));
+    let asked: Vec<&str> = invariants.iter().flat_map(|(text, _)| ["--invariant", text]).chain(["--deadlock"]).collect();
+    let expected = |most: u64| {
+        let one = |violates: &dyn Fn(&[u64; 3]) -> bool| {
+            let levels = states.iter().filter(|state| violates(state)).map(|state| state.iter().sum::<u64>());
+            let levels: Vec<u64> = levels.filter(|level| *level <= most).collect();
+            (levels.len() as u64, levels.into_iter().min())
+        };
+        let deadlocks = one(&|state| *state == [9; 3]);
+        invariants.iter().map(|(_, violates)| one(violates)).chain([deadlocks]).collect::<Vec<_>>()
+    };
+    let ranks: &[&str] = if place.table == "indexed" { &[] } else { &["--local-ranks", "3"] };
+    for more in [&["--engine", "interpreted"][..], &["--engine", "compiled"], ranks, &[]] {
+        let (code, report) = place.json(&path, &[&asked, more, &["--keep-going"]].concat());
+        let checks = report["checks"].as_array().unwrap();
+        let found = checks.iter().map(|check| (check["states"].as_u64().unwrap(), check["depth"].as_u64()));
+        assert_eq!((code, found.collect::<Vec<_>>()), (Some(1), expected(u64::MAX)), "{more:?}");
+        assert!(checks.iter().all(|check| check["at_least"] == false), "{more:?}");
+    }
+    let of_sum = ["--invariant", "a + b < 5 or c == 1"];
+    let output = explore_on(place.device, &path, [&of_sum[..], &["--keep-going", "--table", place.table]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("  VIOLATED (765 states, first at depth 5): invariant a + b < 5 or c == 1\n"), "{text}");
+    // The search stops behind the level of the first violation.
+    for more in [&["--engine", "interpreted"][..], ranks, &[]] {
+        let output = explore_on(place.device, &path, [&of_sum[..], more, &["--table", place.table]].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line = "  VIOLATED (at least 6 states, first at depth 5): invariant a + b < 5 or c == 1\n";
+        assert!(text.contains(line), "{more:?} {text}");
+    }
+}
+
 pub fn a_fault_is_reported_whatever_was_found_before(place: TableOnDevice) {
     let (_folder, path) = written(
         "byte x, a[2]; process P { state s; init s; trans

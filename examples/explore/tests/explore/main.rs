@@ -73,7 +73,7 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 17] = [
+const IN_EVERY_TABLE: [OfPlace; 18] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
@@ -85,6 +85,7 @@ const IN_EVERY_TABLE: [OfPlace; 17] = [
     ("paths_are_the_same_in_every_table", findings::paths_are_the_same_in_every_table),
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
     ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
+    ("violating_states_are_counted", findings::violating_states_are_counted),
     ("limits_stop_it", limits::limits_stop_it),
     ("a_depth_limits_it", limits::a_depth_limits_it),
     ("too_little_memory_ends_it_at_once", limits::too_little_memory_ends_it_at_once),

@@ -10,7 +10,9 @@ mod round;
 mod waiting;
 
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Lists, Observer, Standing, bytes_of_marks};
+use crate::exploration::{
+    Counts, End, Exploration, Found, LevelSizes, Limits, Lists, Observer, Standing, Violating, bytes_of_marks,
+};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -45,8 +47,8 @@ pub struct HostEngine<'a, S, X> {
     pub observer: &'a Observer<'a>,
 }
 
-/// Counts, violation found so far, and the states that wait.
-type Begun = (Counts, Option<Found>, Waiting);
+/// Counts, violation found so far, violating states, and the states that wait.
+type Begun = (Counts, Option<Found>, Violating, Waiting);
 
 /// Start of a search.
 pub enum Begin<'b> {
@@ -77,7 +79,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         let may_be_marked = levels.is_none();
         // A resumed search has already counted its level.
         let mut is_begun = matches!(begin, Begin::Resumed(_));
-        let Some((mut counts, mut found, mut waiting)) = self.begin(begin, wants_references)? else {
+        let Some((mut counts, mut found, mut violating, mut waiting)) = self.begin(begin, wants_references)? else {
             return Ok(Exploration::of_nothing());
         };
         let (mut workers, mut rejected) = (self.workers(), Level::default());
@@ -110,7 +112,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
                 let ends = self.limits.end_by(found.as_ref());
                 if let Some(checkpoints) = checkpoints.filter(|checkpoints| ends.is_none() && checkpoints.is_due(&counts)) {
-                    self.keep(checkpoints, counts, found.as_ref(), &waiting, &[]);
+                    self.keep(checkpoints, counts, (found.as_ref(), &violating), &waiting, &[]);
                 }
                 let search = Standing { states: Some(counts.states).filter(|_| ends.is_none()), ..Standing::default() };
                 if let Some(end) = self.limits.end_of(&search) {
@@ -144,7 +146,10 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 let done = self.expand(&waiting.level, round.clone(), &mut workers, needs)?;
                 waiting.expanded(done);
                 let mut lists_fit = true;
-                for Findings { new, rejected: full, transitions, deadlocks, overflows, found: other } in found_by(&mut workers) {
+                for findings in found_by(&mut workers) {
+                    let Findings { new, rejected: full, transitions, deadlocks, overflows, violating: more, found: other } =
+                        findings;
+                    violating.add(level, more, *deadlocks);
                     counts.states += (new.words.len() / self.source.width()) as u64;
                     counts.transitions += *transitions;
                     counts.deadlocks += *deadlocks;
@@ -199,10 +204,13 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 parents.begin_level();
             }
         };
-        let exploration = Exploration { counts, end, found, list_bytes, level_sizes };
+        let exploration = Exploration { counts, end, found, list_bytes, level_sizes, violating };
         if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
             match is_whole {
-                true => self.keep(checkpoints, counts, exploration.found.as_ref(), &waiting, &rejected.words),
+                true => {
+                    let found = (exploration.found.as_ref(), &exploration.violating);
+                    self.keep(checkpoints, counts, found, &waiting, &rejected.words);
+                }
                 false => checkpoints.fail(&counts, "no memory for all states of the level"),
             }
         }
@@ -222,7 +230,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
                 let waiting = Waiting::new(level, next, self.source.width());
-                Ok(Some((Counts { states: 1, ..Counts::default() }, None, waiting)))
+                Ok(Some((Counts { states: 1, ..Counts::default() }, None, Violating::default(), waiting)))
             }
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
@@ -230,15 +238,23 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if wants_references && self.locate(&mut waiting)? != Growth::Done {
                     bail!("no memory for the references of the states");
                 }
-                Ok(Some((resumed.counts, resumed.found, waiting)))
+                Ok(Some((resumed.counts, resumed.found, resumed.violating, waiting)))
             }
         }
     }
 
-    /// Writes a checkpoint. `offered`: words of successors that found the table full.
-    fn keep(&self, checkpoints: &Checkpoints, counts: Counts, found: Option<&Found>, waiting: &Waiting, offered: &[u32]) {
+    /// Writes a checkpoint. `found`: the violation and the violating states. `offered`: words of successors that found the table
+    /// full.
+    fn keep(
+        &self,
+        checkpoints: &Checkpoints,
+        counts: Counts,
+        (found, violating): (Option<&Found>, &Violating),
+        waiting: &Waiting,
+        offered: &[u32],
+    ) {
         let [level, next] = waiting.words(self.table);
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &level, next: &next, offered });
+        checkpoints.write(self.table, &Snapshot { counts, found, violating, level: &level, next: &next, offered });
     }
 
     /// Puts `states` and, if parents are kept, notes their `parents`; nothing else is known about them. Adds the new states to

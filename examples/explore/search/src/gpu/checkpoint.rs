@@ -53,7 +53,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             checkpoints.fail(&counts, "no memory for the states of the level");
             return Ok(());
         };
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &&*level, next: &&*next, offered: &[] });
+        let violating = &progress.tallies.read(&self.stream, &search, &offers)?;
+        checkpoints.write(self.table, &Snapshot { counts, found, violating, level: &&*level, next: &&*next, offered: &[] });
         Ok(())
     }
 
@@ -100,7 +101,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 }
             };
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
-        let search = SearchState {
+        let mut search = SearchState {
             last: waiting as u64,
             size: waiting as u64,
             listed: waiting as u64,
@@ -117,6 +118,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             faulty: NONE,
             ..SearchState::default()
         };
+        let tallies = self.tallies(&resumed.violating, &mut search)?;
         let listed = (waiting + next) as u64;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
@@ -128,6 +130,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             kept_from: None,
             offers,
             search,
+            tallies,
             dropped: states - listed,
         })
     }

@@ -22,6 +22,7 @@ mod rank;
 mod simulated;
 mod survey;
 mod table_alone;
+mod tallies;
 mod unlisted;
 mod walks;
 
@@ -35,12 +36,13 @@ pub use walks::{GpuWalks, source_of_walks};
 use by_rows::{Parents, States};
 use kernel::{Kernel, allocate};
 use program::ROWS_A_THREAD;
+use tallies::Tallies;
 use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::codegen::ensure_fits;
 use crate::ctl::{self, Branching, BranchingTime};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing, Violating};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
@@ -117,6 +119,10 @@ struct SearchState {
     cycles: Cycles,
     arrived: u32,
     generation: u32,
+    /// First finished level with a deadlock, or `NONE`.
+    deadlock_level: u64,
+    /// Address of the counts of violating states.
+    tallies: u64,
 }
 
 /// `explore::Limits` in explore.cu.
@@ -197,6 +203,8 @@ struct SearchMemory {
     kept_from: Option<u64>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<SearchState>,
+    /// Counts of violating states.
+    tallies: Tallies,
     /// Number of states found that are no longer in `order`.
     dropped: u64,
 }
@@ -418,6 +426,21 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         progress: &mut SearchMemory,
         limits: Limits,
         observer: &Observer,
+        found: Option<Found>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Exploration> {
+        let exploration = self.search_on(progress, limits, observer, found, checkpoints)?;
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let violating = progress.tallies.read(&self.stream, &search, &offers)?;
+        Ok(Exploration { violating, ..exploration })
+    }
+
+    /// As [`search`](Self::search), without the violating states.
+    fn search_on(
+        &mut self,
+        progress: &mut SearchMemory,
+        limits: Limits,
+        observer: &Observer,
         mut found: Option<Found>,
         checkpoints: Option<&Checkpoints>,
     ) -> Result<Exploration> {
@@ -467,7 +490,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
             // The kernel works through many levels without the host, and counts the states of the widest only.
             let level_sizes = LevelSizes::default();
-            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes });
+            let violating = Violating::default();
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes, violating });
             // A level that found the table or the list full is repeated, whatever its counts are.
             let repeats = search.is_repeated(&offers);
             let (next_level, states) = match repeats {
@@ -529,10 +553,16 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             None => (self.stream.null()?, Some(Unlisted::Here(self.model().initial_state()))),
         };
         let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
-        let search = SearchState::of_initial_state();
+        let mut search = SearchState::of_initial_state();
+        let tallies = self.tallies(&Violating::default(), &mut search)?;
         let offers = Offers { new_references: 1, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(SearchMemory { order, parents: None, unlisted, starts, kept_from: None, offers, search, dropped: 0 })
+        Ok(SearchMemory { order, parents: None, unlisted, starts, kept_from: None, offers, search, tallies, dropped: 0 })
+    }
+
+    /// The counts of violating states, which begin with those of `violating`. Sets their address in `search`.
+    fn tallies(&self, violating: &Violating, search: &mut SearchState) -> Result<Tallies> {
+        Tallies::new(&self.stream, self.interpreted.checks.conditions.len(), violating, search)
     }
 
     /// Makes room for the starts of more levels.
@@ -708,6 +738,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let mut now = SearchState { first, last, next: first, listed: last, found: NONE, faulty: NONE, crowded: 0, ..*search };
         if search.is_repeated(offers) {
             [now.transitions, now.deadlocks, now.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
         }
         progress.dropped += dropped;
         let offers = Offers { full: 0, full_nodes: 0, new_references: offers.new_references - dropped, ..*offers };
