@@ -24,15 +24,15 @@ pub struct Asked {
 
 /// Returns the question about runs and gives the model its automaton; `None` if nothing is asked of runs.
 pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
-    if options.no_property {
+    if options.runs.no_property {
         ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
         model.model_mut().remove_property();
     }
     let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());
-    let asked = if let Some(text) = &options.ltl {
+    let asked = if let Some(text) = &options.runs.ltl {
         let source = Source { name: "--ltl".into(), text: text.clone() };
         Some((text.clone(), set_formula(model, &source, &mut warn)?))
-    } else if let Some(path) = &options.buchi {
+    } else if let Some(path) = &options.runs.buchi {
         let source = input::read_text(path).context("--buchi")?;
         Some((format!("no run of {}", source.name), set_automaton(model, &source, &mut warn)?))
     } else {
@@ -42,28 +42,31 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
             (format!("no run of process {name}"), of_process(model, property))
         })
     };
-    let is_fair_net = options.fair.is_some() && model.model().net.is_some();
+    let is_fair_net = options.runs.fair.is_some() && model.model().net.is_some();
     ensure!(!is_fair_net, "--fair is about processes, and a Petri net has none");
     let Some((text, automaton)) = asked else {
-        ensure!(options.fair.is_none(), "--fair applies to a property of runs, but none is given: add --ltl or --buchi");
+        ensure!(options.runs.fair.is_none(), "--fair applies to a property of runs, but none is given: add --ltl or --buchi");
         return Ok(None);
     };
-    let others =
-        [("--deadlock", options.deadlock), ("--invariant", !options.invariant.is_empty()), ("--goal", !options.goal.is_empty())];
+    let others = [
+        ("--deadlock", options.checks.deadlock),
+        ("--invariant", !options.checks.invariant.is_empty()),
+        ("--goal", !options.checks.goal.is_empty()),
+    ];
     for (name, is_given) in others {
-        let how = if options.ltl.is_some() || options.buchi.is_some() {
+        let how = if options.runs.ltl.is_some() || options.runs.buchi.is_some() {
             ""
         } else {
             " (--no-property ignores the model's property process)"
         };
         ensure!(!is_given, "{name} checks states and cannot be combined with a property of runs{how}");
     }
-    Ok(Some(Asked { question: Question::of(model.model(), text, options.fair.is_some()), automaton }))
+    Ok(Some(Asked { question: Question::of(model.model(), text, options.runs.fair.is_some()), automaton }))
 }
 
 /// The question about where states can lead, if one is asked.
 pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
-    let (name, role, text) = match (&options.ef, &options.livelock) {
+    let (name, role, text) = match (&options.runs.ef, &options.runs.livelock) {
         (Some(text), _) => ("--ef", Role::Possible, text),
         (_, Some(text)) => ("--livelock", Role::Progress, text),
         (None, None) => return Ok(None),
@@ -81,7 +84,7 @@ pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Res
 
 /// The formulas of branching time, and the check that decides the only one of them early; `None` if none is asked.
 pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<(Branching, Checks)>> {
-    if options.ctl.is_empty() {
+    if options.runs.ctl.is_empty() {
         return Ok(None);
     }
     ensure!(
@@ -90,7 +93,7 @@ pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Re
     );
     let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, options.severity(), program::has_colors());
     let mut asked = warpset_model::ctl::Asked::default();
-    for text in &options.ctl {
+    for text in &options.runs.ctl {
         asked.add(model, &Source { name: "--ctl".into(), text: text.clone() }, &mut warn)?;
     }
     let (mut checks, mut if_found) = (Checks::default(), None);
@@ -99,7 +102,7 @@ pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Re
             true => (Role::Goal, goal),
             false => (Role::Invariant, Expression::unary(Unary::Not, goal)),
         };
-        checks.add(role, options.ctl[0].clone(), condition);
+        checks.add(role, options.runs.ctl[0].clone(), condition);
         if_found = Some(if holds { Verdict::Holds } else { Verdict::Violated });
     }
     let formulas = asked.formulas.into_iter().map(|(text, formula)| ctl::Asked { text, formula });
@@ -116,7 +119,7 @@ pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Re
 impl Asked {
     /// Writes the automaton to a file.
     pub fn emit(&self, options: &Options, model: &Text, file: Output) -> Result<u8> {
-        if options.ltl.is_none() && options.buchi.is_none() {
+        if options.runs.ltl.is_none() && options.runs.buchi.is_none() {
             ensure_is_said(model)?;
         }
         let count = self.automaton.propositions.len();
@@ -124,12 +127,12 @@ impl Asked {
             count <= MOST_PROPOSITIONS,
             "--emit-buchi: the property has {count} guards, but at most {MOST_PROPOSITIONS} are possible"
         );
-        let path = options.emit_buchi.as_deref().context("a file was opened")?;
+        let path = options.runs.emit_buchi.as_deref().context("a file was opened")?;
         let is_dot = path.extension().is_some_and(|kind| kind == "dot");
         // The automaton of a formula accepts the runs that violate it.
-        let name = options.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
+        let name = options.runs.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
         file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
-        if options.json {
+        if options.display.json {
             let done = serde_json::json!({
                 "emitted": path.display().to_string(), "automaton": self.question.kind.word(),
                 "automaton_states": self.question.automaton.accepting.len(), "error": null, "exit_code": 0

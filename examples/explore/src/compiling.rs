@@ -35,7 +35,7 @@ pub fn compile_walks<'m>(options: &Options, interpreted: &Interpreted<'m>) -> Re
 }
 
 fn watched<T>(options: &Options, model: &Model, compile: impl FnOnce(&dyn Fn() -> bool) -> Result<Option<T>>) -> Result<T> {
-    let progress = ProgressLine::new(options.progress);
+    let progress = ProgressLine::new(options.display.progress);
     let what = format!("compiling {}", numbers::counted(model.transitions.len() as u64, "transition"));
     let is_stopped = || {
         progress.working(&what);
@@ -57,15 +57,16 @@ pub fn compile_ahead(
     checks: &Checks,
     stubborn: Option<&Stubborn>,
 ) -> Option<warpset::gpu::Precompile> {
-    let gpu = match options.device {
+    let gpu = match options.table.device {
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),
         _ => None,
     };
-    let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
+    let on_gpu =
+        options.table.engine == EngineKind::Gpu || (options.table.engine == EngineKind::Auto && !options.finds_on_threads());
     let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
     let table = options.table_of(model.layout.words);
-    let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
+    let sources = gpu::Sources { timed: options.measures.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }
 
@@ -73,12 +74,12 @@ pub fn compile_ahead(
 #[cfg(feature = "cuda")]
 pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let sources = gpu::Sources { timed: options.gpu_time, ..gpu::Sources::new(model, checks) };
-    let by_rows = options.table == TableChoice::Indexed;
+    let sources = gpu::Sources { timed: options.measures.gpu_time, ..gpu::Sources::new(model, checks) };
+    let by_rows = options.table.table == TableChoice::Indexed;
     let text = if by_rows { sources.by_rows() } else { sources.search() };
     file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
-    if options.json {
-        let name = options.emit.as_ref().map(|path| path.display().to_string());
+    if options.display.json {
+        let name = options.outputs.emit.as_ref().map(|path| path.display().to_string());
         let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }

@@ -120,7 +120,7 @@ impl Ending<'_> {
         let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
         let found_run = found_run.or(witness.as_ref().map(|(_, witness)| Run::of_witness(witness)));
         let mut unwritten = Unwritten::default();
-        let not_traced = options.trace.as_deref().filter(|_| found_run.is_none());
+        let not_traced = options.outputs.trace.as_deref().filter(|_| found_run.is_none());
         let ending = || match (path, lasso) {
             (Some(path), _) => checks.describe(&path.violation, model),
             (None, Some((question, _))) => format!("property violated: {}", question.text),
@@ -153,14 +153,15 @@ impl Ending<'_> {
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
         let Extras { measurements, mut exported, states_in_memory, memory_for_twice } = extras;
         if let Some(output) = outputs.export {
-            let projection = (!options.project.is_empty()).then(|| Projection::new(model, &options.project)).transpose();
+            let projection =
+                (!options.outputs.project.is_empty()).then(|| Projection::new(model, &options.outputs.project)).transpose();
             let drawn = projection.and_then(|projection| dot::text(interpreter, checks, found_run.as_ref(), projection.as_ref()));
             let bytes = |text: &String| Exported { bytes: text.len() as u64 };
             let drawn = drawn.context("--export: the picture cannot be written");
             exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));
         }
-        let steps_along = found_run.filter(|_| options.step).map_or_else(Vec::new, |run| run.states.to_vec());
-        let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
+        let steps_along = found_run.filter(|_| options.walks.step).map_or_else(Vec::new, |run| run.states.to_vec());
+        let not_exported = options.outputs.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let mut report = Report {
             model,
@@ -185,7 +186,7 @@ impl Ending<'_> {
             not_exported,
             not_traced,
             unwritten,
-            memory: options.memory,
+            memory: options.table.memory,
             states_in_memory,
             memory_for_twice,
             checkpoint: checkpoints.map(Checkpoints::status),
@@ -199,13 +200,13 @@ impl Ending<'_> {
             report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, &colored)));
             (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
         }
-        let printed = match options.json {
+        let printed = match options.display.json {
             true => serde_json::to_string(&summary)? + "\n",
             false => report.text(&summary, program::prints_colors()),
         };
         program::print(&printed)?;
         report.unwritten.print();
-        if let Some(text) = text.filter(|_| options.step) {
+        if let Some(text) = text.filter(|_| options.walks.step) {
             step::walk(text, &steps_along)?;
         }
         Ok(report.exit_code())

@@ -98,16 +98,17 @@ impl std::error::Error for NeedsSmaller {}
 pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
     let words = layout.words;
     ensure_may_have_nodes(options)?;
-    if options.parents {
-        let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
+    if options.table.parents {
+        let keeps = matches!(options.table.table, TableChoice::Auto | TableChoice::Indexed);
         ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
     let first = options.table_of(words);
-    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
+    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table.table, first, options.table.capacity, any)
+    else {
         return Ok(first);
     };
-    let bytes = match options.memory {
+    let bytes = match options.table.memory {
         Some(bytes) => bytes,
         None if device.is_gpu() => device.free_memory()?,
         None => memory::free_memory() / 5 * 4,
@@ -123,9 +124,11 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
 /// A search does not begin with such a table, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
 /// 6.9 s of processor time as trees with compact roots, and 2.7 s in buckets (medians of three).
 pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<TableKind> {
-    let (TableChoice::Auto, None, Some(bytes)) = (options.table, options.capacity, options.memory) else { return None };
-    let writes = options.export.is_some() || options.record.is_some() || options.checkpoint.is_some();
-    if writes || options.resume.is_some() || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
+    let (TableChoice::Auto, None, Some(bytes)) = (options.table.table, options.table.capacity, options.table.memory) else {
+        return None;
+    };
+    let writes = options.outputs.export.is_some() || options.outputs.record.is_some() || options.checkpoints.checkpoint.is_some();
+    if writes || options.checkpoints.resume.is_some() || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
         return None;
     }
     match layout.words {
@@ -138,9 +141,9 @@ pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<Ta
 /// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
 /// no nodes, but this depends on the model and is not an error.
 fn ensure_may_have_nodes(options: &Options) -> Result<()> {
-    let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
+    let has_none = options.table.parents || matches!(options.table.table, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(
-        options.nodes.is_none() || !has_none,
+        options.table.nodes.is_none() || !has_none,
         "--nodes is for tree tables only: it needs --table tree or --table tree-compact"
     );
     Ok(())
@@ -149,28 +152,28 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
 /// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
 /// the memory. `listed`: what the search lists if it runs on a GPU.
 pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64, listed: Listed) -> Result<Size> {
-    let slots = match options.capacity {
+    let slots = match options.table.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
             // With --memory, take all of the permitted memory, because it is reserved for this table.
-            let bytes = match options.memory {
+            let bytes = match options.table.memory {
                 // Leave a margin for rounding: a table that does not fit would be an error.
                 Some(bytes) => bytes.min(device.free_memory()?) / 16 * 15,
                 None => device.free_memory()? / SHARE,
             };
-            let most = if options.memory.is_some() { u64::MAX } else { MOST_SLOTS };
+            let most = if options.table.memory.is_some() { u64::MAX } else { MOST_SLOTS };
             let bytes = (bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words));
             slots_on_gpu(bytes, kind, layout, listed, most)
         }
         None => {
-            let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
-            slots_on_cpu(bytes / sharing, options.nodes, kind, layout.words)
+            let bytes = memory::free_memory().min(options.table.memory.unwrap_or(u64::MAX));
+            slots_on_cpu(bytes / sharing, options.table.nodes, kind, layout.words)
         }
     };
-    let nodes = match options.nodes {
+    let nodes = match options.table.nodes {
         Some(nodes) => nodes,
         // A given --capacity applies to nodes, too.
-        None if options.capacity.is_some() => slots,
+        None if options.table.capacity.is_some() => slots,
         None => nodes_beside(slots),
     };
     Ok(Size { slots, nodes })
@@ -180,18 +183,18 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
 /// table. `None` if it is the named one.
 pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
     let (words, is_bucket) = (layout.words, !spec.is_tree() && !spec.is_compact() && !spec.is_indexed());
-    match options.table {
+    match options.table.table {
         TableChoice::Tree | TableChoice::TreeCompact if is_bucket => {
             Some(format!("states of {} have no trees", numbers::counted(words as u64, "word")))
         }
         TableChoice::Compact if spec.is_tree() => {
             Some(format!("states of {} bits are no keys of 64 bits: trees with compact roots", layout.end))
         }
-        TableChoice::Auto if options.resume.is_some() => Some("the checkpoint's".into()),
-        TableChoice::Auto if spec.is_indexed() && options.parents => Some("auto: parents are kept".into()),
+        TableChoice::Auto if options.checkpoints.resume.is_some() => Some("the checkpoint's".into()),
+        TableChoice::Auto if spec.is_indexed() && options.table.parents => Some("auto: parents are kept".into()),
         TableChoice::Auto if spec.is_indexed() => Some("auto: only an index fits the memory".into()),
         TableChoice::Auto if spec.is_compact() => Some("auto: a table with larger slots had filled --memory".into()),
-        TableChoice::Auto if spec.is_tree() && options.nodes.is_some() => Some("auto: --nodes is given".into()),
+        TableChoice::Auto if spec.is_tree() && options.table.nodes.is_some() => Some("auto: --nodes is given".into()),
         TableChoice::Auto if spec.is_tree() => Some("auto: states of 8 words or more".into()),
         TableChoice::Auto if is_bucket => Some("auto: states of fewer than 8 words".into()),
         TableChoice::Auto => Some("auto".into()),

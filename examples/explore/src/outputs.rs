@@ -29,22 +29,22 @@ impl Outputs {
             output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
             Ok::<_, Error>(output)
         };
-        let trace = open("--trace", &options.trace)?;
-        let report = open("--report", &options.report)?;
-        let mut record = open("--record", &options.record)?;
-        let emit = open("--emit", &options.emit)?;
-        let export = open("--export", &options.export)?;
-        let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
-        let coverage = open("--coverage", &options.coverage)?;
-        let dependencies = open("--dependencies", &options.dependencies)?;
+        let trace = open("--trace", &options.outputs.trace)?;
+        let report = open("--report", &options.outputs.report)?;
+        let mut record = open("--record", &options.outputs.record)?;
+        let emit = open("--emit", &options.outputs.emit)?;
+        let export = open("--export", &options.outputs.export)?;
+        let emit_buchi = open("--emit-buchi", &options.runs.emit_buchi)?;
+        let coverage = open("--coverage", &options.measures.coverage)?;
+        let dependencies = open("--dependencies", &options.outputs.dependencies)?;
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
-        if let Some(path) = &options.checkpoint {
+        if let Some(path) = &options.checkpoints.checkpoint {
             let all = [&trace, &report, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
         let outputs = Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies };
         let all = outputs.all();
-        if let Some(path) = &options.resume {
+        if let Some(path) = &options.checkpoints.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
         }
         for (number, output) in all.iter().enumerate() {
@@ -81,7 +81,7 @@ fn ensure_can_be_checkpoint<'o>(
 
 /// A path in the form that the name of its file selects.
 pub fn trace_text(options: &Options, chart: impl FnOnce() -> Chart, json: impl FnOnce() -> String) -> String {
-    match options.trace.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str) {
+    match options.outputs.trace.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str) {
         Some("svg") => chart().svg(),
         Some("txt") => chart().text(),
         _ => json(),

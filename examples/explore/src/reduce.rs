@@ -25,7 +25,7 @@ impl<'m> Reduction<'m> {
     ///
     /// The reduction would not keep what is asked, or the model cannot be reduced.
     pub fn of(options: &Options, model: &'m Model, checks: &Checks, is_about_runs: bool) -> Result<Option<Self>> {
-        let Some(reduce) = options.reduce else { return Ok(None) };
+        let Some(reduce) = options.checks.reduce else { return Ok(None) };
         ensure!(!is_about_runs, "--reduce keeps deadlocks and goals, but not all runs, and something is asked about runs here");
         let has_conditions = !checks.conditions.is_empty();
         let kept = match reduce {
@@ -39,20 +39,23 @@ impl<'m> Reduction<'m> {
             }
             Reduce::Goal => {
                 ensure!(has_conditions, "--reduce goal: no --goal or --invariant is given, and the model has no assertion");
-                ensure!(!options.deadlock, "--reduce goal would miss deadlocks: with --deadlock, --reduce auto keeps both");
+                ensure!(
+                    !options.checks.deadlock,
+                    "--reduce goal would miss deadlocks: with --deadlock, --reduce auto keeps both"
+                );
                 Kept { deadlocks: false, goals: true }
             }
             Reduce::Auto => {
                 ensure!(
-                    has_conditions || options.deadlock,
+                    has_conditions || options.checks.deadlock,
                     "--reduce auto: nothing is asked (--deadlock, --goal, --invariant), and a reduced search counts no states of \
                      the model"
                 );
-                Kept { deadlocks: options.deadlock, goals: has_conditions }
+                Kept { deadlocks: options.checks.deadlock, goals: has_conditions }
             }
         };
         ensure!(
-            !(kept.goals && options.keep_going),
+            !(kept.goals && options.checks.keep_going),
             "--reduce keeps nothing behind a goal or violation, where --keep-going would go on: give one of them"
         );
         let stubborn = Stubborn::of(model, checks, kept).context("--reduce: this model is not reduced")?;
@@ -84,8 +87,8 @@ impl<'m> Reduction<'m> {
 pub fn write_dependencies(options: &Options, model: &Model, file: Output) -> Result<u8> {
     let dependencies = Dependencies::of(model, Tests::default(), true).context("--dependencies: this model has no list")?;
     file.write_text(&dependencies.reasons.unwrap_or_default())?;
-    if options.json {
-        let name = options.dependencies.as_ref().map(|path| path.display().to_string());
+    if options.display.json {
+        let name = options.outputs.dependencies.as_ref().map(|path| path.display().to_string());
         let (actions, tests) = (dependencies.actions.all.len(), dependencies.tests.len());
         let conflicts: usize = dependencies.conflicts.iter().map(|row| row.count_ones(..)).sum();
         let enablers: usize = dependencies.enablers.iter().map(|row| row.count_ones(..)).sum();

@@ -54,16 +54,17 @@ pub fn search(
     properties: Option<&Properties>,
 ) -> Result<u8> {
     let mut again = Attempt { warns: properties.is_none_or(|properties| properties.is_first_round), is_smaller: false };
-    if let Some(path) = &options.resume {
+    if let Some(path) = &options.checkpoints.resume {
         encodings::of_checkpoint(text, path)?;
     }
-    let from_start = Options { resume: None, ..options.clone() };
+    let mut from_start = options.clone();
+    from_start.checkpoints.resume = None;
     let mut options = options;
     loop {
         match attempt(options, plan, text, open()?, start, properties, again) {
             Ok(code) => return Ok(code),
             Err(error) if error.is::<NeedsSmaller>() => {
-                if !options.json {
+                if !options.display.json {
                     program::print_warning(SMALLER);
                 }
                 // The report has the times of the last search.
@@ -72,7 +73,7 @@ pub fn search(
             }
             Err(error) => encodings::widen(text, plan, error)?,
         }
-        if options.resume.is_some() {
+        if options.checkpoints.resume.is_some() {
             program::print_warning(NOT_RESUMED);
         }
         // The states of a checkpoint have the fields that were too small.
@@ -116,10 +117,10 @@ fn attempt(
         _ => checks(options, text, &mut warnings)?,
     };
     if warns {
-        print_warnings(&warnings, options.strict)?;
+        print_warnings(&warnings, options.checks.strict)?;
     }
-    let opened = options.resume.as_deref().map(Opened::open).transpose()?;
-    let may_be_keys = opened.as_ref().map_or(options.table == TableChoice::Compact, Opened::has_keys);
+    let opened = options.checkpoints.resume.as_deref().map(Opened::open).transpose()?;
+    let may_be_keys = opened.as_ref().map_or(options.table.table == TableChoice::Compact, Opened::has_keys);
     if may_be_keys && text.model().layout.words < KEY_WORDS {
         // Keys have two words, and all states of the search as many.
         text.model_mut().layout.words = KEY_WORDS;
@@ -134,12 +135,12 @@ fn attempt(
         let asked = asked.context("--emit-buchi: there is no property; give one by --ltl or --buchi")?;
         return asked.emit(options, text, file);
     }
-    if let Some(requested) = options.simulate {
+    if let Some(requested) = options.walks.simulate {
         stopping::stop_watching();
         return simulate::run(options, requested, plan, text, &checks, outputs.trace);
     }
-    if options.step {
-        let is_input = options.model.as_os_str() != "-";
+    if options.walks.step {
+        let is_input = options.input.model.as_os_str() != "-";
         ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
         ensure!(text.model().net.is_none(), "--step does not support Petri nets");
         if !options.asks() && asked.is_none() {
@@ -152,25 +153,26 @@ fn attempt(
     // A second attempt has the threads of the first.
     static THREADS: std::sync::Once = std::sync::Once::new();
     let mut built = Ok(());
-    THREADS.call_once(|| built = rayon::ThreadPoolBuilder::new().num_threads(options.device.threads()).build_global());
+    THREADS.call_once(|| built = rayon::ThreadPoolBuilder::new().num_threads(options.table.device.threads()).build_global());
     built.context("threads")?;
     stopping::stop_watching();
     let start = Instant::now();
     let model = text.model();
     let reduction = Reduction::of(options, model, &checks, asked.is_some() || possible.is_some() || branching.is_some())?;
     // A reduction that saves nothing leaves the choice of the engine free.
-    let unreduced = Options { reduce: None, ..options.clone() };
+    let mut unreduced = options.clone();
+    unreduced.checks.reduce = None;
     let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
     let stubborn = reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref());
     #[cfg(feature = "cuda")]
     let _ahead = (*plan == RankPlan::Alone).then(|| compile_ahead(options, model, &checks, stubborn));
-    let (device, mut rank_set) = RankSet::open(plan, &options.device)?;
+    let (device, mut rank_set) = RankSet::open(plan, &options.table.device)?;
     let device_opened = start.elapsed();
     let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
     let words = model.layout.words;
     let is_about_runs = question.is_some() || possible.is_some() || branching.is_some();
     let of_states = rank_set.is_none() && !is_about_runs;
-    let has_depth = options.max_depth.is_some();
+    let has_depth = options.limits.max_depth.is_some();
     ensure!(!has_depth || !is_about_runs, "--max-depth cannot be combined with a property of runs: its verdict needs all states");
     let kind = first_table::kind(options, &model.layout, &device, of_states)?;
     let smaller = first_table::smaller(options, &model.layout, kind).filter(|_| of_states && properties.is_none());
@@ -182,12 +184,12 @@ fn attempt(
             first_table::size(options, kind, &model.layout, &device, 1, listed)?
         }
     };
-    let is_kept = options.checkpoint.is_some() || options.resume.is_some();
+    let is_kept = options.checkpoints.checkpoint.is_some() || options.checkpoints.resume.is_some();
     let identity = is_kept.then(|| Identity::of(model, &checks, stubborn));
     ensure!(identity.is_none() || !is_about_runs, "{NOT_OF_RUNS}");
     let table = match (&identity, &opened) {
         (Some(identity), Some(opened)) => {
-            opened.table_of(identity, words, options.table.kind().map(|_| options.table_of(words)))?
+            opened.table_of(identity, words, options.table.table.kind().map(|_| options.table_of(words)))?
         }
         _ => kind,
     };
@@ -246,8 +248,8 @@ fn print_warnings(warnings: &Warnings, strict: bool) -> Result<()> {
 
 /// The assertions of the model, and the checks that the command line requests.
 fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Checks> {
-    let mut checks = Checks { deadlocks: options.deadlock, ..Checks::of_model(text.model()) };
-    let conditions = [(Role::Invariant, "--invariant", &options.invariant), (Role::Goal, "--goal", &options.goal)];
+    let mut checks = Checks { deadlocks: options.checks.deadlock, ..Checks::of_model(text.model()) };
+    let conditions = [(Role::Invariant, "--invariant", &options.checks.invariant), (Role::Goal, "--goal", &options.checks.goal)];
     for (role, name, texts) in conditions {
         for condition in texts {
             let source = Source { name: name.into(), text: condition.clone() };
@@ -261,7 +263,7 @@ fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Che
 
 /// Path and interval of checkpoints, if they are requested.
 fn schedule(options: &Options) -> Option<Schedule> {
-    let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
+    let (every, levels) = (options.checkpoints.checkpoint_every, options.checkpoints.checkpoint_levels);
     let warn = |text: &str| program::print_warning(&escaping::lines(text));
-    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn })
+    Some(Schedule { path: options.checkpoints.checkpoint.clone()?, every, levels, warn })
 }

@@ -138,7 +138,7 @@ impl Task<'_> {
             reduction: self.reduction.as_ref(),
             may_be_smaller: self.may_be_smaller,
         };
-        let form = options.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
+        let form = options.outputs.export.as_deref().map(Form::of).transpose()?.filter(|form| *form != Form::Dot);
         if let Some((form, output)) = form.and_then(|form| Some((form, run.outputs.export.take()?))) {
             let export = Export::new(model, form, output)?;
             let mut numbering = Numbering::new(table, interpreted, export);
@@ -152,11 +152,12 @@ impl Task<'_> {
         match engine {
             #[cfg(feature = "cuda")]
             EngineKind::Gpu => {
-                let progress = ProgressLine::new(options.progress);
+                let progress = ProgressLine::new(options.display.progress);
                 progress.working("compiling for the GPU");
                 let watched = question.and_then(Question::to_watch);
                 let (resumes, most_bytes) = (run.resumed.is_some(), run.limits.bytes);
-                let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
+                let sources =
+                    gpu::Sources { timed: options.measures.gpu_time, stubborn, ..gpu::Sources::new(model, interpreted.checks) };
                 let new = || gpu::GpuEngine::new(table, interpreted, sources, watched, resumes, most_bytes);
                 let engine = match stubborn {
                     None => Some(new()?),
@@ -198,11 +199,11 @@ impl Task<'_> {
 fn limits(options: &Options, device: &Device) -> Limits {
     // A GPU reports an error when its memory is exhausted.
     let free = if device.is_gpu() { u64::MAX } else { memory::free_memory() / 5 * 4 };
-    let (states, bytes) = (options.max_states.unwrap_or(u64::MAX), options.memory.unwrap_or(free));
+    let (states, bytes) = (options.limits.max_states.unwrap_or(u64::MAX), options.table.memory.unwrap_or(free));
     // States at the greatest depth are still expanded, since this is how they are checked.
-    let levels = options.max_depth.map_or(u64::MAX, |depth| depth.saturating_add(1));
-    let is_reserved = options.memory.is_some();
-    Limits { states, levels, bytes, is_reserved, keep_going: options.keep_going, stop: stopping::asked }
+    let levels = options.limits.max_depth.map_or(u64::MAX, |depth| depth.saturating_add(1));
+    let is_reserved = options.table.memory.is_some();
+    Limits { states, levels, bytes, is_reserved, keep_going: options.checks.keep_going, stop: stopping::asked }
 }
 
 /// An exploration and the data for its report.
@@ -229,8 +230,8 @@ struct Run<'a> {
 impl Run<'_> {
     /// Explores by threads of this machine; the table may be on any device.
     fn on_threads(mut self, source: &dyn Successors, engine: &dyn Fn() -> String, time: Time) -> Result<u8> {
-        let most_bytes = self.options.record_bytes;
-        let recorder = self.options.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
+        let most_bytes = self.options.outputs.record_bytes;
+        let recorder = self.options.outputs.record.as_ref().map(|_| Recorder::new(source.width(), most_bytes)).transpose()?;
         let initial = self.interpreted.interpreter.model().initial_state();
         let automaton = self.question.and_then(Question::to_watch);
         let Checks { conditions, deadlocks, .. } = self.interpreted.checks;
@@ -241,7 +242,7 @@ impl Run<'_> {
             automaton,
             checkpoints: self.checkpoints,
             resumed: self.resumed.take(),
-            parents: (self.options.parents || looks_for_some).then(|| Parents::new(self.options.parents)),
+            parents: (self.options.table.parents || looks_for_some).then(|| Parents::new(self.options.table.parents)),
             ..Threads::new(self.table, &source, initial)
         };
         self.search_and_report(&mut threads, |_| Ok(Extras::default()), recorder.as_ref(), engine, time)
@@ -262,7 +263,7 @@ impl Run<'_> {
         let (device, reduction) = (table.device(), self.reduction);
         let start = Instant::now();
         let exploration = {
-            let progress = ProgressLine::new(options.progress).within(limits);
+            let progress = ProgressLine::new(options.display.progress).within(limits);
             explorer.explore(limits, &|counts: &Counts| {
                 progress.set(counts, table);
                 properties.is_none_or(|properties| properties.goes_on(counts, table, interpreted.interpreter.model()))
@@ -295,15 +296,15 @@ impl Run<'_> {
         let (spec, engine, exploration) = (table.spec(), engine(), &exploration);
         let interpreter = &interpreted.interpreter;
         // The search for a path clears the table, so the states are counted before.
-        let counts = options.unreached || options.coverage.is_some();
+        let counts = options.measures.unreached || options.measures.coverage.is_some();
         let coverage = counts.then(|| {
-            let progress = ProgressLine::new(options.progress);
+            let progress = ProgressLine::new(options.display.progress);
             progress.working("counting coverage");
             Coverage::of(table, interpreter, limits)
         });
         let conclusion = match question {
             Some(question) => {
-                let progress = ProgressLine::new(options.progress);
+                let progress = ProgressLine::new(options.display.progress);
                 progress.working("searching for accepting cycles");
                 Some((question, question.conclude(explorer, interpreter, exploration, limits)?))
             }
@@ -326,7 +327,7 @@ impl Run<'_> {
         }
         let answer = possible.map(|possible| (possible, explorer.answer(possible, interpreter, exploration, limits)));
         let branched = branching.map(|branching| {
-            let progress = ProgressLine::new(options.progress);
+            let progress = ProgressLine::new(options.display.progress);
             progress.working("evaluating formulas");
             (branching, explorer.branch(branching, interpreter, exploration, limits))
         });

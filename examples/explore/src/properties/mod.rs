@@ -461,7 +461,7 @@ impl Properties {
             unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
         }
         let lines = self.lines();
-        if !options.json {
+        if !options.display.json {
             program::print(&lines)?;
         }
         let verdicts = self.verdicts.into_inner().expect(LOCKED);
@@ -472,7 +472,7 @@ impl Properties {
             _ if verdicts.iter().any(is_open) => exit::INCOMPLETE,
             _ => 0,
         };
-        if options.json {
+        if options.display.json {
             let one = |(property, verdict): (&Property, &Option<Verdict>)| match verdict {
                 Some(Verdict::Truth(truth)) => json!({ "name": property.name, "verdict": if *truth { "TRUE" } else { "FALSE" } }),
                 Some(Verdict::Number(number)) => json!({ "name": property.name, "verdict": number }),

@@ -70,7 +70,7 @@ pub fn run(
     ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
     ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
     let interpreted = Interpreted::new(Interpreter::new(model), checks);
-    let walks = Walks { walks: requested.walks, depth: requested.depth, seed: options.seed };
+    let walks = Walks { walks: requested.walks, depth: requested.depth, seed: options.walks.seed };
     let taken = take(options, walks, &interpreted)?;
     let path = taken.simulation.found.map(|walk| {
         let (states, violation) = again(&interpreted, &model.initial_state(), walks, walk)?;
@@ -89,11 +89,11 @@ pub fn run(
         }
         _ => Ok(()),
     };
-    let not_traced = options.trace.as_deref().filter(|_| path.is_none());
+    let not_traced = options.outputs.trace.as_deref().filter(|_| path.is_none());
     let done = Done { model, checks, walks, taken, path, not_traced };
     let code = if written.is_err() { exit::ERROR } else { done.exit_code() };
     let error = written.as_ref().err().map(|error| format!("{error:#}"));
-    program::print(&if options.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
+    program::print(&if options.display.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
     written.map(|()| code)
 }
 
@@ -105,18 +105,20 @@ fn take(options: &Options, walks: Walks, interpreted: &Interpreted) -> Result<Ta
         None => None,
         Some(device) => match on_gpu::take(&device, interpreted, walks) {
             Ok(taken) => return Ok(taken),
-            Err(error) if options.engine == EngineKind::Gpu || !options.device.named_gpus().is_empty() => return Err(error),
+            Err(error) if options.table.engine == EngineKind::Gpu || !options.table.device.named_gpus().is_empty() => {
+                return Err(error);
+            }
             Err(error) => Some(format!("not on the GPU: {}", first_line(&error))),
         },
     };
     #[cfg(not(feature = "cuda"))]
     let no_gpu: Option<String> = {
-        let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
+        let on_cpu = options.table.engine != EngineKind::Gpu && options.table.device.named_gpus().is_empty();
         ensure!(on_cpu, "this build cannot use GPUs: warpset's feature `cuda` is off");
         None
     };
     let start = Instant::now();
-    let compiled = match options.engine {
+    let compiled = match options.table.engine {
         EngineKind::Compiled => Some(compile_walks(options, interpreted)),
         EngineKind::Auto if is_long => Some(compile_walks(options, interpreted)),
         _ => None,
@@ -124,7 +126,7 @@ fn take(options: &Options, walks: Walks, interpreted: &Interpreted) -> Result<Ta
     let compile = start.elapsed();
     let mut taken = match compiled {
         Some(Ok(compiled)) => by_threads(options, walks, &compiled, interpreted, "compiled".into()),
-        Some(Err(error)) if options.engine == EngineKind::Compiled || error.is::<program::Ended>() => return Err(error),
+        Some(Err(error)) if options.table.engine == EngineKind::Compiled || error.is::<program::Ended>() => return Err(error),
         Some(Err(error)) => by_threads(options, walks, interpreted, interpreted, format!("interpreted: {}", first_line(&error))),
         None => by_threads(options, walks, interpreted, interpreted, "interpreted".into()),
     };
@@ -140,7 +142,7 @@ fn first_line(error: &Error) -> String {
 }
 
 fn by_threads(options: &Options, walks: Walks, walker: &impl Walker, interpreted: &Interpreted, engine: String) -> Taken {
-    let (initial, threads) = (interpreted.interpreter.model().initial_state(), options.device.threads());
+    let (initial, threads) = (interpreted.interpreter.model().initial_state(), options.table.device.threads());
     let start = Instant::now();
     let simulation = simulate(walker, &initial, walks, interpreted.checks.deadlocks, threads, stopping::asked);
     let (device, threads) = ("CPU".into(), threads as u64);

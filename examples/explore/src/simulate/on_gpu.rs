@@ -20,10 +20,10 @@ const MANY: u64 = 1 << 14;
 ///
 /// Several GPUs are named, a GPU is named and another engine, or a GPU that is asked for cannot be used.
 pub fn device(options: &Options, walks: Walks, is_long: bool) -> Result<Option<Device>> {
-    let several = matches!(options.device, DeviceChoice::Gpus { .. } | DeviceChoice::AllGpus);
+    let several = matches!(options.table.device, DeviceChoice::Gpus { .. } | DeviceChoice::AllGpus);
     ensure!(!several, "--simulate runs on one GPU: choose --device gpu or gpu:NUMBER");
-    let is_named = !options.device.named_gpus().is_empty();
-    match options.engine {
+    let is_named = !options.table.device.named_gpus().is_empty();
+    match options.table.engine {
         EngineKind::Interpreted | EngineKind::Compiled => {
             ensure!(
                 !is_named,
@@ -32,13 +32,13 @@ pub fn device(options: &Options, walks: Walks, is_long: bool) -> Result<Option<D
             Ok(None)
         }
         EngineKind::Gpu => {
-            let device = options.device.open()?;
+            let device = options.table.device.open()?;
             ensure!(device.is_gpu(), "--engine gpu needs a GPU, but --device chose {device}");
             Ok(Some(device))
         }
-        EngineKind::Auto if is_named => options.device.open().map(Some),
-        EngineKind::Auto if matches!(options.device, DeviceChoice::Best) && is_long && walks.walks >= MANY => {
-            Ok(Some(options.device.open()?).filter(Device::is_gpu))
+        EngineKind::Auto if is_named => options.table.device.open().map(Some),
+        EngineKind::Auto if matches!(options.table.device, DeviceChoice::Best) && is_long && walks.walks >= MANY => {
+            Ok(Some(options.table.device.open()?).filter(Device::is_gpu))
         }
         EngineKind::Auto => Ok(None),
     }

@@ -47,7 +47,7 @@ pub fn explore(
     match engine {
         #[cfg(feature = "cuda")]
         EngineKind::Gpu => {
-            let progress = ProgressLine::new(options.progress);
+            let progress = ProgressLine::new(options.display.progress);
             progress.working("compiling for the GPU");
             let ranks = with_workers(tables, |table| OnGpu::new(table.local(), interpreted), interpreted)?;
             drop(progress);
@@ -108,7 +108,7 @@ impl Task<'_> {
         let limits = Limits { bytes: limits.bytes.saturating_mul((own.len() + others) as u64), ..limits };
         let start = Instant::now();
         let exploration = {
-            let progress = ProgressLine::new(options.progress);
+            let progress = ProgressLine::new(options.display.progress);
             ranks.explore(limits, &|counts| {
                 progress.working(&format!("level {}, {} states", counts.levels, counts.states));
                 true

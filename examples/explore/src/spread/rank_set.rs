@@ -36,11 +36,12 @@ impl RankPlan {
     ///
     /// The options contradict each other, or this build lacks a requested feature.
     pub fn of(options: &Options, environment: Environment<'_>) -> Result<Self> {
-        let wanted = Wanted { rank: options.rank, ranks: options.ranks, rendezvous: options.rendezvous.clone() };
+        let wanted =
+            Wanted { rank: options.ranks.rank, ranks: options.ranks.ranks, rendezvous: options.ranks.rendezvous.clone() };
         // A build that cannot connect processes ignores a launcher's environment, because a job's script may have one, too.
         let Some(process) = process(&wanted, environment, cfg!(feature = "nccl"))? else {
-            return Ok(match options.local_ranks {
-                None if !options.device.may_be_several() => Self::Alone,
+            return Ok(match options.ranks.local_ranks {
+                None if !options.table.device.may_be_several() => Self::Alone,
                 ranks => Self::Here { ranks: ranks.map(usize::from) },
             });
         };
@@ -50,19 +51,19 @@ impl RankPlan {
             process.rank,
             process.ranks
         );
-        let is_cpu = matches!(options.device, DeviceChoice::Cpu { .. });
+        let is_cpu = matches!(options.table.device, DeviceChoice::Cpu { .. });
         ensure!(!is_cpu, "several processes need GPUs, because NCCL connects them: --device cpu is not possible");
         ensure!(
-            options.local_ranks.is_none(),
+            options.ranks.local_ranks.is_none(),
             "--local-ranks is for one process, but this is rank {} of {}",
             process.rank,
             process.ranks
         );
         ensure!(
-            options.model.as_os_str() != "-",
+            options.input.model.as_os_str() != "-",
             "the model cannot come from standard input with several processes: each process reads it"
         );
-        let writes = options.emit.is_some() || options.emit_buchi.is_some();
+        let writes = options.outputs.emit.is_some() || options.runs.emit_buchi.is_some();
         ensure!(!writes, "--emit and --emit-buchi are for one process: --ranks 1");
         Ok(Self::Process(process))
     }
@@ -155,7 +156,7 @@ impl RankSet {
             let size =
                 |sharing| first_table::size(options, options.table_of(layout.words), layout, &rank.device, sharing, Listed::All);
             // All ranks together get the slots that one table would have, if they have memory for them.
-            let parts = if options.capacity.is_some() { ranks } else { rank.sharing };
+            let parts = if options.table.capacity.is_some() { ranks } else { rank.sharing };
             let own = size(1).and_then(|all| {
                 let fitting = size(rank.sharing)?;
                 Ok(Size { slots: all.slots.div_ceil(parts).min(fitting.slots), ..fitting })
