@@ -24,7 +24,7 @@ pub struct Asked {
 
 /// Returns the question about runs and gives the model its automaton; `None` if nothing is asked of runs.
 pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
-    if options.runs.no_property {
+    if options.input.no_property {
         ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
         model.model_mut().remove_property();
     }

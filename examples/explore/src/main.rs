@@ -79,7 +79,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     outputs.ensure_are_not(text.files())?;
     options.encode(&mut text)?;
     options.ensure_projects(text.model())?;
-    if let Some(file) = &options.checks.properties {
+    if let Some(file) = &options.input.properties {
         return properties::rounds::answer(options, plan, &mut text, outputs, file, start);
     }
     let mut opened = Some(outputs);
