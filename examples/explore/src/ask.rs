@@ -57,8 +57,9 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
         let how = if options.runs.ltl.is_some() || options.runs.buchi.is_some() {
             ""
         } else {
-            " (--no-property ignores the model's property process)"
+            " of the model; ask in two runs: one with --no-property, which checks states only, and one without {name}"
         };
+        let how = how.replace("{name}", name);
         ensure!(!is_given, "{name} checks states and cannot be combined with a property of runs{how}");
     }
     Ok(Some(Asked { question: Question::of(model.model(), text, options.runs.fair.is_some()), automaton }))

@@ -32,7 +32,7 @@ const CHOOSES: [(&str, Job); 5] = [
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 57] = [
+const USES: [(&str, &str); 58] = [
     ("model", "uuuuuuu"),
     ("format", "uuuuuuu"),
     ("interleave", "uuuuuuu"),
@@ -89,6 +89,7 @@ const USES: [(&str, &str); 57] = [
     ("record", "u------"),
     ("record_bytes", "u------"),
     ("progress", "u..u..."),
+    ("states", "u-uu---"),
     ("json", "u-uuuuu"),
     ("generate", "-------"),
 ];
@@ -188,13 +189,15 @@ fn contradiction(given: &[String]) -> Option<(&'static str, &'static str, &'stat
     pairs.find(|(_, other, _)| has(given, other))
 }
 
-/// Returns an error that names both options if a job does not use an option, or if two options contradict each other.
-pub fn ensure_go_together(command: &mut Command, given: &[String]) -> Result<(), clap::Error> {
+/// Returns an error that names both options if a job does not use an option, or if two options contradict each other. `apart`:
+/// commands that ask about states and about runs, if one command asks about both.
+pub fn ensure_go_together(command: &mut Command, given: &[String], apart: Option<[String; 2]>) -> Result<(), clap::Error> {
     let job = Job::of(given);
     let refused = job.unused(given).map(|unused| (unused, job.option(), "it has no effect there"));
     let Some((one, other, why)) = refused.or_else(|| contradiction(given)) else { return Ok(()) };
     let [one, other] = [one, other].map(|id| argument(command, id));
-    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}")))
+    let apart = apart.map(|[states, runs]| format!("; ask in two runs:\n\n  {states}\n  {runs}")).unwrap_or_default();
+    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}{apart}")))
 }
 
 /// An option as the usage shows it.
@@ -228,7 +231,8 @@ mod tests {
     /// The options of the command line, by clap.
     fn options() -> Vec<String> {
         let command = Options::command();
-        command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+        let all = command.get_arguments().map(|argument| argument.get_id().to_string());
+        all.filter(|id| id != "help" && id != "version").collect()
     }
 
     /// An option with a value, after the options that it requires.

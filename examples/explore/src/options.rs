@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::apart;
 use crate::export::Form;
 use crate::jobs;
 use crate::pictures::projection::Projection;
@@ -18,6 +19,7 @@ use warpset_model::ir::Model;
 use warpset_model::language::{Format, Text};
 use warpset_model::net::encoding::Encoding;
 use warpset_model::network::Reading;
+use warpset_model::trace::States;
 use warpset_search::table_kind::TableKind;
 use warpset_support::device::DeviceChoice;
 use warpset_support::exit;
@@ -593,6 +595,13 @@ pub enum ProgressWhen {
     Never,
 }
 
+impl DisplayOptions {
+    /// What paths show of their states.
+    pub fn shown(&self) -> States {
+        if self.states { States::Whole } else { States::Changes }
+    }
+}
+
 impl Options {
     /// Parses a command line. Options that do not go together are an error.
     pub fn parsed(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
@@ -602,7 +611,8 @@ impl Options {
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());
         options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
-        jobs::ensure_go_together(&mut command, &options.given)?;
+        let in_two = apart::commands(&command, &matches, &options.given);
+        jobs::ensure_go_together(&mut command, &options.given, in_two)?;
         if let Some(workers) = options.table.workers {
             let device = format!("cpu:{workers}").parse();
             options.table.device =

@@ -123,7 +123,7 @@ impl Report<'_> {
         if let Some((question, conclusion)) = &self.conclusion {
             let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
             let check = Check::new("property", format!("{}{fair}", question.text), decided(conclusion.verdict));
-            let lasso = runs::run_json(conclusion, self.model, question);
+            let lasso = runs::run_json(conclusion, self.model, question, self.states);
             let check = Check { lasso, ..check };
             let is_open = conclusion.verdict == Verdict::Unknown;
             all.push(if is_open { check.because(why(conclusion.end.unwrap_or(end))) } else { check });
@@ -155,7 +155,7 @@ impl Report<'_> {
 
     pub(super) fn path_json(&self) -> Option<Value> {
         let path = self.found()?.path.as_ref().ok()?;
-        Some(path.json(self.model, self.checks))
+        Some(path.json(self.model, self.checks, self.states))
     }
 
     fn fault(&self) -> Option<Check> {
@@ -218,7 +218,7 @@ impl Report<'_> {
                 }
                 _ => match &answer.witness {
                     Some(Ok(witness)) => {
-                        let json = Some(answered::witness_json(answered, witness, self.model));
+                        let json = Some(answered::witness_json(answered, witness, self.model, self.states));
                         let (path, lasso) = if witness.begins.is_some() { (None, json) } else { (json, None) };
                         Check { path, lasso, ..check }
                     }

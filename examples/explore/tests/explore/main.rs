@@ -231,6 +231,7 @@ const ONCE: &[(&str, fn())] = &[
     ("formulas_are_refused_with_their_place", formulas::formulas_are_refused_with_their_place),
     ("automata_are_written_and_read", formulas::automata_are_written_and_read),
     ("a_property_of_the_model_can_be_left_out", formulas::a_property_of_the_model_can_be_left_out),
+    ("questions_for_two_runs_come_with_both_commands", command_line::questions_for_two_runs_come_with_both_commands),
     ("models_come_from_standard_input_too", command_line::models_come_from_standard_input_too),
     ("json_is_one_object_on_every_path", outputs::json_is_one_object_on_every_path),
     ("time_and_threads_have_limits", limits::time_and_threads_have_limits),
