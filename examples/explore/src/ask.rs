@@ -1,7 +1,10 @@
-//! Questions about runs: from the model's own property process, a formula or an automaton in a file.
+//! What is asked of a model: of its runs by its own property process, a formula or an automaton in a file; of where its states
+//! lead; and of each state.
 
 use crate::options::Options;
-use anyhow::{Context, Result, ensure};
+use crate::properties::Properties;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::Path;
 use warpset_model::checks::{Checks, Role};
 use warpset_model::input;
 use warpset_model::ir::{Expression, Source, Span, Unary};
@@ -16,14 +19,75 @@ use warpset_search::liveness::possible::Possible;
 use warpset_support::output::Output;
 use warpset_support::program;
 
-/// The question, and its automaton for output.
-pub struct Asked {
-    pub question: Question,
-    automaton: Named,
+/// What is asked of a model: of its runs, of where its states lead, and of each state. One of the first three at most.
+pub struct Inquiry {
+    /// The question about runs.
+    pub question: Option<Question>,
+    /// The automaton of that question, for output; `None` if the question is one of `--properties`.
+    automaton: Option<Named>,
+    pub possible: Option<Possible>,
+    pub branching: Option<Branching>,
+    /// What each state is checked for.
+    pub checks: Checks,
+    /// Warnings of the model and of all that is asked.
+    pub warnings: Warnings,
 }
 
-/// Returns the question about runs and gives the model its automaton; `None` if nothing is asked of runs.
-pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<Asked>> {
+impl Inquiry {
+    /// What the options ask or, with `properties`, those of their round. Gives the model the automaton of the question.
+    pub fn of(options: &Options, model: &mut Text, properties: Option<&Properties>) -> Result<Self> {
+        let mut warnings = Warnings::default();
+        warnings.add(&model.model().source, model.warnings(), options.severity(), program::has_colors());
+        warnings.of_option("--interleave", model.missing_gates());
+        let (asked, automaton) = question(options, model, &mut warnings)?.unzip();
+        let possible = possible(options, model, &mut warnings)?;
+        let (branching, of_branching) = branching(options, model, &mut warnings)?.unzip();
+        let question = properties.map(|properties| properties.question(model)).transpose()?.flatten().or(asked);
+        let checks = match (&question, &model.model().property, properties) {
+            _ if possible.is_some() => Checks::default(),
+            _ if branching.is_some() => of_branching.unwrap_or_default(),
+            (Some(question), Some(property), _) => question.checks(property),
+            (_, _, Some(properties)) => properties.checks(model.model())?,
+            _ => checks(options, model, &mut warnings)?,
+        };
+        Ok(Self { question, automaton, possible, branching, checks, warnings })
+    }
+
+    /// Whether something is asked of runs or paths, and not of single states.
+    pub fn is_about_runs(&self) -> bool {
+        self.question.is_some() || self.possible.is_some() || self.branching.is_some()
+    }
+
+    /// Writes the automaton of the question to the file of this path.
+    pub fn emit(&self, options: &Options, model: &Text, path: &Path, file: Output) -> Result<u8> {
+        let (Some(question), Some(automaton)) = (&self.question, &self.automaton) else {
+            bail!("--emit-buchi: there is no property; give one by --ltl or --buchi");
+        };
+        if options.runs.ltl.is_none() && options.runs.buchi.is_none() {
+            ensure_is_said(model)?;
+        }
+        let count = automaton.propositions.len();
+        ensure!(
+            count <= MOST_PROPOSITIONS,
+            "--emit-buchi: the property has {count} guards, but at most {MOST_PROPOSITIONS} are possible"
+        );
+        let is_dot = path.extension().is_some_and(|kind| kind == "dot");
+        // The automaton of a formula accepts the runs that violate it.
+        let name = options.runs.ltl.as_ref().map_or_else(|| question.text.clone(), |text| format!("not ({text})"));
+        file.write_text(&if is_dot { automaton.dot(&name) } else { automaton.hoa(&name) })?;
+        if options.display.json {
+            let done = serde_json::json!({
+                "emitted": path.display().to_string(), "automaton": question.kind.word(),
+                "automaton_states": question.automaton.accepting.len(), "error": null, "exit_code": 0
+            });
+            program::print(&format!("{done}\n"))?;
+        }
+        Ok(0)
+    }
+}
+
+/// Returns the question about runs with its automaton, and gives the model that automaton; `None` if nothing is asked of runs.
+fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) -> Result<Option<(Question, Named)>> {
     if options.input.no_property {
         ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
         model.model_mut().remove_property();
@@ -62,11 +126,11 @@ pub fn question(options: &Options, model: &mut Text, warnings: &mut Warnings) ->
         let how = how.replace("{name}", name);
         ensure!(!is_given, "{name} checks states and cannot be combined with a property of runs{how}");
     }
-    Ok(Some(Asked { question: Question::of(model.model(), text, options.runs.fair.is_some()), automaton }))
+    Ok(Some((Question::of(model.model(), text, options.runs.fair.is_some()), automaton)))
 }
 
 /// The question about where states can lead, if one is asked.
-pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
+fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<Possible>> {
     let (name, role, text) = match (&options.runs.ef, &options.runs.livelock) {
         (Some(text), _) => ("--ef", Role::Possible, text),
         (_, Some(text)) => ("--livelock", Role::Progress, text),
@@ -84,7 +148,7 @@ pub fn possible(options: &Options, model: &Text, warnings: &mut Warnings) -> Res
 }
 
 /// The formulas of branching time, and the check that decides the only one of them early; `None` if none is asked.
-pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<(Branching, Checks)>> {
+fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Result<Option<(Branching, Checks)>> {
     if options.runs.ctl.is_empty() {
         return Ok(None);
     }
@@ -117,29 +181,17 @@ pub fn branching(options: &Options, model: &Text, warnings: &mut Warnings) -> Re
     Ok(Some((branching, checks)))
 }
 
-impl Asked {
-    /// Writes the automaton to a file.
-    pub fn emit(&self, options: &Options, model: &Text, file: Output) -> Result<u8> {
-        if options.runs.ltl.is_none() && options.runs.buchi.is_none() {
-            ensure_is_said(model)?;
+/// The assertions of the model, and the checks that the command line requests.
+fn checks(options: &Options, text: &Text, warnings: &mut Warnings) -> Result<Checks> {
+    let mut checks = Checks { deadlocks: options.checks.deadlock, ..Checks::of_model(text.model()) };
+    let conditions = [(Role::Invariant, "--invariant", &options.checks.invariant), (Role::Goal, "--goal", &options.checks.goal)];
+    for (role, name, texts) in conditions {
+        for condition in texts {
+            let source = Source { name: name.into(), text: condition.clone() };
+            let (condition, of_condition) = text.condition(&source)?;
+            warnings.add(&source, &of_condition, options.severity(), program::has_colors());
+            checks.add(role, source.text, condition);
         }
-        let count = self.automaton.propositions.len();
-        ensure!(
-            count <= MOST_PROPOSITIONS,
-            "--emit-buchi: the property has {count} guards, but at most {MOST_PROPOSITIONS} are possible"
-        );
-        let path = options.runs.emit_buchi.as_deref().context("a file was opened")?;
-        let is_dot = path.extension().is_some_and(|kind| kind == "dot");
-        // The automaton of a formula accepts the runs that violate it.
-        let name = options.runs.ltl.as_ref().map_or_else(|| self.question.text.clone(), |text| format!("not ({text})"));
-        file.write_text(&if is_dot { self.automaton.dot(&name) } else { self.automaton.hoa(&name) })?;
-        if options.display.json {
-            let done = serde_json::json!({
-                "emitted": path.display().to_string(), "automaton": self.question.kind.word(),
-                "automaton_states": self.question.automaton.accepting.len(), "error": null, "exit_code": 0
-            });
-            program::print(&format!("{done}\n"))?;
-        }
-        Ok(0)
     }
+    Ok(checks)
 }

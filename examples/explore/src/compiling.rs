@@ -7,6 +7,7 @@ use crate::options::Options;
 use crate::options::{EngineKind, TableChoice};
 use crate::progress::ProgressLine;
 use anyhow::Result;
+use std::path::Path;
 use warpset_model::checks::Checks;
 use warpset_model::ir::Model;
 use warpset_model::reduction::stubborn::Stubborn;
@@ -70,23 +71,22 @@ pub fn compile_ahead(
     gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
 }
 
-/// Writes the program text that is compiled for a GPU.
+/// Writes the program text that is compiled for a GPU to the file of this path.
 #[cfg(feature = "cuda")]
-pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
+pub fn emit(options: &Options, model: &Model, checks: &Checks, path: &Path, file: Output) -> Result<u8> {
     codegen::ensure_fits(model)?;
     let sources = gpu::Sources { timed: options.measures.gpu_time, ..gpu::Sources::new(model, checks) };
     let by_rows = options.table.table == TableChoice::Indexed;
     let text = if by_rows { sources.by_rows() } else { sources.search() };
     file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
     if options.display.json {
-        let name = options.outputs.emit.as_ref().map(|path| path.display().to_string());
-        let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
+        let done = serde_json::json!({ "emitted": path.display().to_string(), "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }
     Ok(0)
 }
 
 #[cfg(not(feature = "cuda"))]
-pub fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
+pub fn emit(_: &Options, _: &Model, _: &Checks, _: &Path, _: Output) -> Result<u8> {
     anyhow::bail!("this build cannot compile for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }

@@ -10,6 +10,7 @@ use crate::pictures::{Run, dot};
 use crate::record::Recorder;
 use crate::reduce::Reduction;
 use crate::report::{self, Finding, Report, Time};
+use crate::searcher::Figures;
 use crate::step;
 use anyhow::{Context, Result};
 use std::time::Instant;
@@ -25,7 +26,6 @@ use warpset_search::exploration::{End, Exploration, Explorer, Found, Limits};
 use warpset_search::liveness::check::{Conclusion, Question};
 use warpset_search::liveness::possible::{Outcome, Possible};
 use warpset_search::measurements::Measurements;
-use warpset_search::ranks;
 use warpset_search::successors::Interpreted;
 use warpset_search::survey::Surveyed;
 use warpset_support::output::Unwritten;
@@ -46,8 +46,8 @@ pub struct Extras {
 /// Results of an exploration, for the report.
 pub struct Ending<'a> {
     pub options: &'a Options,
-    /// The model with its names, unless there are ranks.
-    pub text: Option<&'a Text>,
+    /// The model with its names.
+    pub text: &'a Text,
     /// Coverage, or why it was not counted, if it is requested.
     pub coverage: Option<Result<Coverage>>,
     pub interpreted: &'a Interpreted<'a>,
@@ -57,10 +57,7 @@ pub struct Ending<'a> {
     pub warnings: &'a Warnings,
     pub outputs: Outputs,
     pub device: &'a Device,
-    pub spec: warpset::Spec,
-    pub stats: warpset::Stats,
-    pub extras: Extras,
-    pub ranks: Option<ranks::Numbers>,
+    pub figures: Figures,
     pub checkpoints: Option<&'a Checkpoints>,
     pub known: Option<u64>,
     pub reduction: Option<&'a Reduction<'a>>,
@@ -80,7 +77,8 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, branched, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
+        let Self { figures, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
+        let Figures { spec, stats, extras, ranks } = figures;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
         let (start, show) = (Instant::now(), options.display.shown());
@@ -210,7 +208,7 @@ impl Ending<'_> {
         };
         program::print(&printed)?;
         report.unwritten.print();
-        if let Some(text) = text.filter(|_| options.walks.step) {
+        if options.walks.step {
             step::walk(text, &steps_along)?;
         }
         Ok(report.exit_code())

@@ -24,6 +24,7 @@ mod record;
 mod reduce;
 mod report;
 mod search;
+mod searcher;
 mod simulate;
 mod spread;
 mod step;
@@ -32,6 +33,7 @@ mod task;
 use anyhow::{Error, Result};
 use clap::CommandFactory as _;
 use export::Form;
+use jobs::Job;
 use options::{Options, ProgressWhen};
 use outputs::Outputs;
 use search::search;
@@ -80,7 +82,7 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     outputs.ensure_are_not(text.files())?;
     options.encode(&mut text)?;
     options.ensure_projects(text.model())?;
-    if let Some(file) = &options.input.properties {
+    if let Job::Properties(file) = &options.job {
         return properties::rounds::answer(options, plan, &mut text, outputs, file, start);
     }
     let mut opened = Some(outputs);

@@ -2,7 +2,7 @@
 
 use crate::apart;
 use crate::export::Form;
-use crate::jobs;
+use crate::jobs::{self, Job};
 use crate::pictures::projection::Projection;
 use crate::simulate::requested;
 use anyhow::{Result, ensure};
@@ -176,6 +176,10 @@ pub struct Options {
     /// The options that the command line has, by their identifiers.
     #[arg(skip)]
     pub given: Vec<String>,
+
+    /// What these options choose to do.
+    #[arg(skip)]
+    pub job: Job,
 }
 
 /// The model, and how it is read.
@@ -596,7 +600,7 @@ pub enum ProgressWhen {
 }
 
 impl DisplayOptions {
-    /// What paths show of their states.
+    /// Parts of the states that paths show.
     pub fn shown(&self) -> States {
         if self.states { States::Whole } else { States::Changes }
     }
@@ -611,8 +615,9 @@ impl Options {
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());
         options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
+        options.job = Job::of(&options);
         let in_two = apart::commands(&command, &matches, &options.given);
-        jobs::ensure_go_together(&mut command, &options.given, in_two)?;
+        jobs::ensure_go_together(&mut command, &options.job, &options.given, in_two)?;
         if let Some(workers) = options.table.workers {
             let device = format!("cpu:{workers}").parse();
             options.table.device =

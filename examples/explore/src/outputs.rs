@@ -1,5 +1,6 @@
 //! The files that are written at the end.
 
+use crate::jobs::Job;
 use crate::options::Options;
 use crate::pictures::chart::Chart;
 use anyhow::{Context, Error, Result, ensure};
@@ -14,35 +15,37 @@ pub struct Outputs {
     pub trace: Option<Output>,
     pub report: Option<Output>,
     pub record: Option<Output>,
-    pub emit: Option<Output>,
     pub export: Option<Output>,
-    pub emit_buchi: Option<Output>,
     pub coverage: Option<Output>,
-    pub dependencies: Option<Output>,
+    /// The only file of the job, if it has one: that of `--emit`, `--emit-buchi` or `--dependencies`.
+    pub only: Option<Output>,
 }
 
 impl Outputs {
     /// Opens the files, unless one of them is the model or another output.
     pub fn open(options: &Options, model: Option<&output::Identity>) -> Result<Self> {
-        let open = |option, path: &Option<_>| {
-            let output = path.as_deref().map(|path| Output::open(option, path)).transpose()?;
+        let open = |option, path: Option<&Path>| {
+            let output = path.map(|path| Output::open(option, path)).transpose()?;
             output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
             Ok::<_, Error>(output)
         };
-        let trace = open("--trace", &options.outputs.trace)?;
-        let report = open("--report", &options.outputs.report)?;
-        let mut record = open("--record", &options.outputs.record)?;
-        let emit = open("--emit", &options.outputs.emit)?;
-        let export = open("--export", &options.outputs.export)?;
-        let emit_buchi = open("--emit-buchi", &options.runs.emit_buchi)?;
-        let coverage = open("--coverage", &options.measures.coverage)?;
-        let dependencies = open("--dependencies", &options.outputs.dependencies)?;
+        let trace = open("--trace", options.outputs.trace.as_deref())?;
+        let report = open("--report", options.outputs.report.as_deref())?;
+        let mut record = open("--record", options.outputs.record.as_deref())?;
+        let export = open("--export", options.outputs.export.as_deref())?;
+        let coverage = open("--coverage", options.measures.coverage.as_deref())?;
+        let only = match &options.job {
+            Job::Emit(path) => open("--emit", Some(path))?,
+            Job::EmitBuchi(path) => open("--emit-buchi", Some(path))?,
+            Job::Dependencies(path) => open("--dependencies", Some(path))?,
+            Job::Search | Job::Step | Job::Simulate(_) | Job::Properties(_) => None,
+        };
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
         if let Some(path) = &options.checkpoints.checkpoint {
-            let all = [&trace, &report, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
+            let all = [&trace, &report, &record, &export, &coverage, &only].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies };
+        let outputs = Self { trace, report, record, export, coverage, only };
         let all = outputs.all();
         if let Some(path) = &options.checkpoints.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
@@ -55,8 +58,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        let Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies } = self;
-        [trace, report, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
+        let Self { trace, report, record, export, coverage, only } = self;
+        [trace, report, record, export, coverage, only].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.

@@ -2,6 +2,7 @@
 
 use crate::options::{Options, Reduce};
 use anyhow::{Context, Result, ensure};
+use std::path::Path;
 use warpset_model::checks::Checks;
 use warpset_model::interpreter::Interpreter;
 use warpset_model::ir::Model;
@@ -83,16 +84,15 @@ impl<'m> Reduction<'m> {
     }
 }
 
-/// Writes the dependencies of a model's steps.
-pub fn write_dependencies(options: &Options, model: &Model, file: Output) -> Result<u8> {
+/// Writes the dependencies of a model's steps to the file of this path.
+pub fn write_dependencies(options: &Options, model: &Model, path: &Path, file: Output) -> Result<u8> {
     let dependencies = Dependencies::of(model, Tests::default(), true).context("--dependencies: this model has no list")?;
     file.write_text(&dependencies.reasons.unwrap_or_default())?;
     if options.display.json {
-        let name = options.outputs.dependencies.as_ref().map(|path| path.display().to_string());
         let (actions, tests) = (dependencies.actions.all.len(), dependencies.tests.len());
         let conflicts: usize = dependencies.conflicts.iter().map(|row| row.count_ones(..)).sum();
         let enablers: usize = dependencies.enablers.iter().map(|row| row.count_ones(..)).sum();
-        let done = serde_json::json!({ "dependencies": name, "steps": actions, "conditions": tests,
+        let done = serde_json::json!({ "dependencies": path.display().to_string(), "steps": actions, "conditions": tests,
             "do_not_accord": conflicts / 2, "may_make_true": enablers, "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }

@@ -1,5 +1,5 @@
-//! Lowers operations on buffered channels. A [`Buffer`] is an array for each value of a message and a length, so an operation is a
-//! condition and assignments.
+//! Lowers operations on buffered channels. A [`Buffer`] is an array for each value of a message and a length, so an operation is
+//! a condition and assignments.
 
 use crate::ir::expression::Binary;
 use crate::ir::{Assignment, Buffer, Expression, Span, StoreTarget, Type, Variable, VariableId};
@@ -32,7 +32,8 @@ impl Buffer {
         element(self.values[field], 0, at)
     }
 
-    /// The condition that the oldest waiting message has a signal, by its index; `None` if it always has. Valid as [`Self::first`].
+    /// The condition that the oldest waiting message has the signal of this index; `None` if it always has. Valid as
+    /// [`Self::first`].
     pub fn has_signal(&self, signal: usize, at: Span) -> Option<Expression> {
         let signal = Expression::Constant(signal as i32);
         self.signal.map(|array| Expression::binary(Binary::Equal, element(array, 0, at), signal, at))

@@ -130,7 +130,7 @@ pub fn initial_line(model: &Model, initial: &[u32], states: States) -> String {
     format!("  0. initial state: {text}")
 }
 
-/// What is shown of the states of a path.
+/// Parts of the states that a path shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum States {
     /// The values that a step changes.

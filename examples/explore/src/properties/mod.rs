@@ -91,7 +91,7 @@ pub struct Properties {
     round: Round,
     /// No exploration has ended before.
     pub is_first_round: bool,
-    /// What paths show of their states.
+    /// Parts of the states that paths show.
     show: States,
     verdicts: Mutex<Vec<Option<Verdict>>>,
     /// Paths and runs by the names of properties, if they are wanted.

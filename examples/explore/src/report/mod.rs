@@ -44,7 +44,7 @@ use warpset_support::stopping::Stop;
 pub struct Report<'a> {
     pub model: &'a Model,
     pub checks: &'a Checks,
-    /// What paths show of their states.
+    /// Parts of the states that paths show.
     pub states: States,
     pub device: &'a Device,
     pub spec: Spec,

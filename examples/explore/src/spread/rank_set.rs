@@ -2,6 +2,7 @@
 
 use super::launch::{Environment, Process, Wanted, process};
 use crate::first_table::{self, Listed, Size};
+use crate::jobs::Job;
 use crate::options::Options;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -63,7 +64,7 @@ impl RankPlan {
             options.input.model.as_os_str() != "-",
             "the model cannot come from standard input with several processes: each process reads it"
         );
-        let writes = options.outputs.emit.is_some() || options.runs.emit_buchi.is_some();
+        let writes = matches!(options.job, Job::Emit(_) | Job::EmitBuchi(_));
         ensure!(!writes, "--emit and --emit-buchi are for one process: --ranks 1");
         Ok(Self::Process(process))
     }

@@ -29,7 +29,8 @@ impl From<Option<Type>> for MessageField {
     }
 }
 
-/// A buffered channel. The first `length` elements of its arrays hold the waiting messages, oldest first; all other elements are 0.
+/// A buffered channel. The first `length` elements of its arrays hold the waiting messages, oldest first; all other elements are
+/// 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     pub name: String,

@@ -23,8 +23,8 @@ pub enum Action {
     Send { channel: ChannelId, values: Vec<Expression> },
     /// Receives from a sender on the channel; one target for each field.
     Receive { channel: ChannelId, targets: Vec<StoreTarget> },
-    /// An operation on a buffered channel, without a partner. The guard and the effects of the transition carry it out; the action
-    /// says which operation they are.
+    /// An operation on a buffered channel, without a partner. The guard and the effects of the transition carry it out; the
+    /// action says which operation they are.
     Buffered { buffer: BufferId, operation: Operation },
 }
 

@@ -7,7 +7,7 @@
 //!   the memory.
 //! - A path that is shown is one of the model, and shows the verdict.
 
-use super::{Asked, Branching, Conditions, Outcome};
+use super::{Asked, Branching, Conditions, Outcome, Way};
 use crate::exploration::{End, Explorer, Limits};
 use crate::liveness::check::Verdict;
 use crate::successors::Interpreted;
@@ -227,7 +227,7 @@ fn answered<S: Storage>(text: &Text, branching: &Branching, in_sweeps: bool) -> 
     let bytes = if in_sweeps { table.bytes() + 5 * table.slots() } else { u64::MAX };
     let limits = Limits { bytes, ..Limits::NONE };
     let outcome = branching.answer(&table, &source, &source.interpreter, &exploration, limits);
-    assert_eq!(outcome.in_sweeps, in_sweeps);
+    assert_eq!(outcome.way == Way::InSweeps, in_sweeps);
     Some(outcome)
 }
 
@@ -283,7 +283,7 @@ fn compare(text: &Text, conditions: &[&str], formulas: &[Formula], number: usize
                     );
                 }
             }
-            Some(Err(error)) => assert!(outcome.in_sweeps, "{error:#}"),
+            Some(Err(error)) => assert!(outcome.way == Way::InSweeps, "{error:#}"),
             None => {}
         }
     }

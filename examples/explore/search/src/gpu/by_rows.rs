@@ -5,6 +5,7 @@
 //! parents tell where each level begins, so a path needs no second exploration.
 
 use super::kernel::allocate;
+use super::order::Order;
 use super::unlisted::Unlisted;
 use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
 use crate::exploration::Violating;
@@ -23,15 +24,18 @@ pub(super) struct Parents {
     states: States,
 }
 
-/// `explore::States` in explore.cu.
+/// `explore::States` in explore.cu: addresses of parents or references, of their upper bits, and, in a search without rows, of
+/// starts of levels and of marks for new states. 0 where there is none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct States {
     pub first: u64,
     pub second: u64,
+    pub starts: u64,
+    pub marks: u64,
 }
 
-// SAFETY: `repr(C)` of two addresses without padding, as in explore.cu.
+// SAFETY: `repr(C)` of four addresses without padding, as in explore.cu.
 unsafe impl DeviceRepr for States {}
 
 impl Parents {
@@ -54,7 +58,7 @@ impl Parents {
         }
         let above = self.above.as_mut().map_or(Ok(0), |values| values.device().map(|values| values.address()));
         let Some(second) = if_it_fits(above)? else { return Ok(false) };
-        self.states = States { first, second };
+        self.states = States { first, second, ..States::default() };
         // The kernel's view of the table needs memory for all rows, too.
         Ok(if_it_fits(table.kernel_argument())?.is_some())
     }
@@ -94,8 +98,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
         let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        let order = self.stream.null()?;
-        Ok(SearchMemory { order, parents, unlisted, starts: None, kept_from: None, offers, search, tallies, dropped: 0 })
+        let order = Order::none(&self.stream)?;
+        Ok(SearchMemory { parents, unlisted, ..SearchMemory::new(order, offers, search, tallies) })
     }
 
     /// Makes the table larger. Its rows and their parents stay where they are. If states found the table full, the level is

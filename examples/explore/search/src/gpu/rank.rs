@@ -311,12 +311,12 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let last = self.starts.get(level + 1).copied().unwrap_or(self.stored);
         let (table, width) = (table.local(), successor.len());
         if self.walk.as_ref().is_none_or(|walk| walk.spec != table.spec()) {
-            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk(false);
+            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk_of_rank();
             self.walk = Some(Kernel::load(table, &text, "find_predecessor", &self.stream)?);
         }
         let walk = self.walk.as_ref().expect("it has just been compiled");
         let path = self.stream.clone_htod(&[&vec![0; width], successor].concat())?;
-        let states = States { first: self.order.device_ptr(&self.stream).0, second: 0 };
+        let states = States { first: self.order.device_ptr(&self.stream).0, ..States::default() };
         let mut place = self.stream.clone_htod(&[NONE])?;
         let (starts, level, view) = (self.stream.clone_htod(&[first, last])?, 0u64, table.kernel_argument()?);
         let mut launch = self.stream.launch_builder(&walk.function);

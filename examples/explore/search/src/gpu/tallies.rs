@@ -28,8 +28,8 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    /// Allocates the counts of `conditions` conditions, which begin with those of `violating`. Sets their address in `search`, and
-    /// the first level with a deadlock.
+    /// Allocates the counts of `conditions` conditions, which begin with those of `violating`. Sets their address and the first
+    /// level with a deadlock in `search`.
     pub fn new(stream: &Arc<CudaStream>, conditions: usize, violating: &Violating, search: &mut SearchState) -> Result<Self> {
         let of = |at| {
             let Tally { states, level } = violating.of_condition(at);
