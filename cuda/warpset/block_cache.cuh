@@ -182,16 +182,19 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // Second step. `list.write(at, reference)` gets the reference of each new vector, with a place of its own from
-    // `counts->new_references` on, if `list.is_wanted()`. For each new vector, one thread calls `on_new(parent, reference)`; it may
-    // be any thread.
+    // Second step. If `list.is_wanted()`, `list.write(at, reference)` gets the reference of each new vector, with a place of its
+    // own from `counts->new_references` on. For each new vector, one thread calls `on_new(parent, reference)`; it may be any
+    // thread.
     template <class List, class OnNew = IgnoreNew>
     WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, const List& list, BatchCounts* counts,
                                          const OnNew& on_new = {})
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
         const BlockBatch<width, row_words, List, OnNew> batch{
-            {words_of(0), left, nullptr, nullptr, nullptr, 0, counts, of_changes, changed(), nullptr, 0}, parents(), list, on_new};
+            {words_of(0), left, nullptr, nullptr, nullptr, 0, counts, of_changes, changed(), nullptr, 0},
+            parents(),
+            list,
+            on_new};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();
         Search::run_warp(table, batch, left * warp / warps, left * (warp + 1) / warps, scratch);

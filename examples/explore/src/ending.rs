@@ -3,7 +3,7 @@
 use crate::export::Exported;
 use crate::first_table;
 use crate::options::Options;
-use crate::outputs::{Outputs, trace_text};
+use crate::outputs::{Outputs, write_trace};
 use crate::pictures::chart::Chart;
 use crate::pictures::projection::Projection;
 use crate::pictures::{Run, dot};
@@ -118,7 +118,7 @@ impl Ending<'_> {
         let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
         let found_run = found_run.or(witness.as_ref().map(|(_, witness)| Run::of_witness(witness)));
         let mut unwritten = Unwritten::default();
-        let not_traced = options.outputs.trace.as_deref().filter(|_| found_run.is_none());
+        let not_traced = outputs.trace.as_ref().filter(|_| found_run.is_none()).map(|file| file.path().to_path_buf());
         let ending = || match (path, lasso) {
             (Some(path), _) => checks.describe(&path.violation, model),
             (None, Some((question, _))) => format!("property violated: {}", question.text),
@@ -138,7 +138,7 @@ impl Ending<'_> {
                     run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model, show)));
                 path.map(|path| path.json(model, checks, show)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
             };
-            unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending(), show), json)));
+            unwritten.keep(write_trace(output, || Chart::new(model, run, ending(), show), json));
         }
         let mut colored = String::new();
         let coverage = coverage.map(|coverage| {
@@ -170,7 +170,7 @@ impl Ending<'_> {
             states: show,
             device,
             spec,
-            table_reason: first_table::why(options, &model.layout, spec),
+            table_reason: first_table::why(&options.table, options.checkpoints.resume.is_some(), &model.layout, spec),
             stats,
             exploration,
             engine,
@@ -186,7 +186,7 @@ impl Ending<'_> {
             recorded,
             exported,
             not_exported,
-            not_traced,
+            not_traced: not_traced.as_deref(),
             unwritten,
             memory: options.table.memory,
             states_in_memory,

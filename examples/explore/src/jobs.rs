@@ -3,12 +3,12 @@
 //! An option that a job does not use is refused, so that no output or limit that was asked for is ignored in silence.
 
 use crate::options::Options;
-use crate::simulate::requested::Requested;
 use anyhow::{Result, bail, ensure};
 use clap::Command;
 use clap::error::ErrorKind;
 use std::path::PathBuf;
 use warpset_model::ir::Model;
+use warpset_search::simulation::Walks;
 
 /// The work that a command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Job {
     Search,
     /// A walk by hand, without a search.
     Step,
-    Simulate(Requested),
+    Simulate(Walks),
     /// Answers the properties of this file.
     Properties(PathBuf),
     /// Writes the dependencies of steps to this file.
@@ -27,70 +27,73 @@ pub enum Job {
     Emit(PathBuf),
     /// Writes the automaton of the forbidden runs to this file.
     EmitBuchi(PathBuf),
+    /// Prints the bytes of a state by table.
+    Tables,
 }
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The columns are those of [`Job::column`].
-const USES: [(&str, &str); 58] = [
-    ("model", "uuuuuuu"),
-    ("format", "uuuuuuu"),
-    ("interleave", "uuuuuuu"),
-    ("independent", "uuuuuuu"),
-    ("const", "uuuuuuu"),
-    ("token_bits", "u.uu.u."),
-    ("strict", "uuuuuuu"),
-    ("deadlock", "u-u--u-"),
-    ("invariant", "u-u--u-"),
-    ("goal", "u-u--u-"),
-    ("ltl", "u----uu"),
-    ("buchi", "u----uu"),
-    ("ef", "u------"),
-    ("ctl", "u------"),
-    ("livelock", "u------"),
-    ("fair", "u------"),
-    ("emit", "-----u-"),
-    ("emit_buchi", "------u"),
-    ("no_property", "uuu-uu-"),
-    ("properties", "---u---"),
-    ("keep_going", "u------"),
-    ("reduce", "u------"),
-    ("dependencies", "----u--"),
-    ("trace", "u-uu---"),
-    ("report", "u------"),
-    ("step", "uu-----"),
-    ("simulate", "--u----"),
-    ("seed", "--u----"),
-    ("unreached", "u------"),
-    ("coverage", "u------"),
-    ("device", "u.uu..."),
-    ("workers", "u.uu..."),
-    ("table", "u--u-u-"),
-    ("parents", "u------"),
-    ("engine", "u-uu---"),
-    ("local_ranks", "u------"),
-    ("rank", "u------"),
+const USES: [(&str, &str); 59] = [
+    ("model", "uuuuuuuu"),
+    ("format", "uuuuuuuu"),
+    ("interleave", "uuuuuuuu"),
+    ("independent", "uuuuuuuu"),
+    ("const", "uuuuuuuu"),
+    ("token_bits", "u.uu.u.u"),
+    ("strict", "uuuuuuuu"),
+    ("deadlock", "u-u--u--"),
+    ("invariant", "u-u--u--"),
+    ("goal", "u-u--u--"),
+    ("ltl", "u----uu-"),
+    ("buchi", "u----uu-"),
+    ("ef", "u-------"),
+    ("ctl", "u-------"),
+    ("livelock", "u-------"),
+    ("fair", "u-------"),
+    ("emit", "-----u--"),
+    ("tables", "-------u"),
+    ("emit_buchi", "------u-"),
+    ("no_property", "uuu-uu-u"),
+    ("properties", "---u----"),
+    ("keep_going", "u-------"),
+    ("reduce", "u-------"),
+    ("dependencies", "----u---"),
+    ("trace", "u-uu----"),
+    ("report", "u-------"),
+    ("step", "uu------"),
+    ("simulate", "--u-----"),
+    ("seed", "--u-----"),
+    ("unreached", "u-------"),
+    ("coverage", "u-------"),
+    ("device", "u.uu...u"),
+    ("workers", "u.uu...u"),
+    ("table", "u--u-u-u"),
+    ("parents", "u------u"),
+    ("engine", "u-uu----"),
+    ("local_ranks", "u-------"),
+    ("rank", "u-------"),
     // One process is what all jobs need.
-    ("ranks", "u......"),
-    ("rendezvous", "u------"),
-    ("gpu_time", "u----u-"),
-    ("capacity", "u--u---"),
-    ("nodes", "u--u---"),
-    ("memory", "u--u---"),
-    ("checkpoint", "u------"),
-    ("checkpoint_every", "u------"),
-    ("checkpoint_levels", "u------"),
-    ("resume", "u------"),
-    ("timeout", "uuuuuuu"),
-    ("max_states", "u--u---"),
-    ("max_depth", "u------"),
-    ("export", "u------"),
-    ("project", "u------"),
-    ("record", "u------"),
-    ("record_bytes", "u------"),
-    ("progress", "u..u..."),
-    ("states", "u-uu---"),
-    ("json", "u-uuuuu"),
-    ("generate", "-------"),
+    ("ranks", "u......."),
+    ("rendezvous", "u-------"),
+    ("gpu_time", "u----u--"),
+    ("capacity", "u--u---u"),
+    ("nodes", "u--u---u"),
+    ("memory", "u--u---u"),
+    ("checkpoint", "u-------"),
+    ("checkpoint_every", "u-------"),
+    ("checkpoint_levels", "u-------"),
+    ("resume", "u-------"),
+    ("timeout", "uuuuuuuu"),
+    ("max_states", "u--u----"),
+    ("max_depth", "u-------"),
+    ("export", "u-------"),
+    ("project", "u-------"),
+    ("record", "u-------"),
+    ("record_bytes", "u-------"),
+    ("progress", "u..u...-"),
+    ("states", "u-uu----"),
+    ("json", "u-uuuuuu"),
+    ("generate", "--------"),
 ];
 
 /// Options of a search that contradict the first one of the row, and why.
@@ -156,7 +159,8 @@ impl Job {
             of_file(Self::Emit, &outputs.emit),
             of_file(Self::Dependencies, &outputs.dependencies),
             of_file(Self::EmitBuchi, &runs.emit_buchi),
-            walks.simulate.map(Self::Simulate),
+            walks.asked().map(Self::Simulate),
+            outputs.tables.then_some(Self::Tables),
             of_file(Self::Properties, &input.properties),
         ];
         chosen.into_iter().flatten().next().unwrap_or_default()
@@ -200,6 +204,7 @@ impl Job {
             Self::Dependencies(_) => 4,
             Self::Emit(_) => 5,
             Self::EmitBuchi(_) => 6,
+            Self::Tables => 7,
         }
     }
 
@@ -213,6 +218,7 @@ impl Job {
             Self::Dependencies(_) => "dependencies",
             Self::Emit(_) => "emit",
             Self::EmitBuchi(_) => "emit_buchi",
+            Self::Tables => "tables",
         }
     }
 
@@ -270,16 +276,17 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    fn jobs() -> [Job; 7] {
+    fn jobs() -> [Job; 8] {
         let file = || PathBuf::from("file");
         [
             Job::Search,
             Job::Step,
-            Job::Simulate(Requested { walks: 2, depth: 10_000 }),
+            Job::Simulate(Walks { walks: 2, depth: 10_000, seed: 1 }),
             Job::Properties(file()),
             Job::Dependencies(file()),
             Job::Emit(file()),
             Job::EmitBuchi(file()),
+            Job::Tables,
         ]
     }
 

@@ -28,6 +28,7 @@ mod searcher;
 mod simulate;
 mod spread;
 mod step;
+mod tables;
 mod task;
 
 use anyhow::{Error, Result};
@@ -78,10 +79,10 @@ fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
     let file = input.identity.take();
     let outputs = Outputs::open(options, file.as_ref())?;
     let format = options.input.format.map_or_else(|| Format::of(&options.input.model), Ok)?;
-    let mut text = Text::read(format, input, &options.reading(format)?)?;
+    let mut text = Text::read(format, input, &options.input.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
-    options.encode(&mut text)?;
-    options.ensure_projects(text.model())?;
+    options.input.encode(&mut text)?;
+    options.outputs.ensure_projects(text.model())?;
     if let Job::Properties(file) = &options.job {
         return properties::rounds::answer(options, plan, &mut text, outputs, file, start);
     }

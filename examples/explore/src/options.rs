@@ -20,6 +20,7 @@ use warpset_model::language::{Format, Text};
 use warpset_model::net::encoding::Encoding;
 use warpset_model::network::Reading;
 use warpset_model::trace::States;
+use warpset_search::simulation::Walks;
 use warpset_search::table_kind::TableKind;
 use warpset_support::device::DeviceChoice;
 use warpset_support::exit;
@@ -367,7 +368,9 @@ pub struct OutputOptions {
         value_name = "BYTES",
         default_value = "2^32",
         value_parser = parse_count,
-        requires = "record", help_heading = "Output")]
+        requires = "record",
+        help_heading = "Output"
+    )]
     pub record_bytes: u64,
 
     /// Write which steps depend on each other, with the reasons: a line for each two that do not accord, and for each that may
@@ -378,6 +381,10 @@ pub struct OutputOptions {
     /// Write the CUDA C++ program of this search and exit. Needs no GPU.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub emit: Option<PathBuf>,
+
+    /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
+    #[arg(long, help_heading = "Table and engine")]
+    pub tables: bool,
 }
 
 /// What is printed.
@@ -445,8 +452,8 @@ pub struct TableOptions {
     /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
     /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
     /// buckets.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Table and engine")]
-    pub table: TableChoice,
+    #[arg(id = "table", long = "table", value_enum, default_value = "auto", help_heading = "Table and engine")]
+    pub choice: TableChoice,
 
     /// Memory limit of the table and the waiting states, in bytes. While a table grows, the old and the new one count [default:
     /// 80 % of the free memory]
@@ -626,72 +633,10 @@ impl Options {
         Ok(options)
     }
 
-    /// Severity of parts that are not computed as written.
-    pub fn severity(&self) -> Severity {
-        if self.checks.strict { Severity::Error } else { Severity::Warning }
-    }
-
-    /// Settings for reading a network. Returns an error if they are given for another language.
-    pub fn reading(&self, format: Format) -> Result<Reading> {
-        let is_network = matches!(format, Format::Exp | Format::Aut);
-        ensure!(is_network || self.input.interleave.is_empty(), "--interleave is for networks (--format exp)");
-        ensure!(is_network || !self.input.independent, "--independent is for networks (--format exp)");
-        ensure!(
-            !is_network || self.input.constants.is_empty(),
-            "--const is for DVE, SLCO and Petri nets: a network has no constants"
-        );
-        let constants = Constants::parse(&self.input.constants)?;
-        Ok(Reading { interleaved: self.input.interleave.clone(), independent: self.input.independent, constants })
-    }
-
-    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
-    pub fn exports_during_search(&self) -> bool {
-        self.outputs.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
-    }
-
-    /// Whether something is searched for, other than by a property process of the model.
-    pub fn asks(&self) -> bool {
-        let conditions = !self.checks.invariant.is_empty() || !self.checks.goal.is_empty();
-        self.checks.deadlock
-            || conditions
-            || [&self.runs.ltl, &self.runs.ef, &self.runs.livelock].iter().any(|text| text.is_some())
-            || self.runs.buchi.is_some()
-            || !self.runs.ctl.is_empty()
-    }
-
-    /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
-    pub fn encode(&self, text: &mut Text) -> Result<()> {
-        match (text, self.input.token_bits) {
-            (Text::Net(net), Some(bits)) => Ok(net.encode(Encoding { bits, ..net.encoding })?),
-            (_, bits) => {
-                ensure!(bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
-                Ok(())
-            }
-        }
-    }
-
-    /// Returns an error if a picture cannot be merged as requested.
-    pub fn ensure_projects(&self, model: &Model) -> Result<()> {
-        let is_picture = self.outputs.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form == Form::Dot));
-        ensure!(
-            self.outputs.project.is_empty() || is_picture,
-            "--project is for pictures: the name of the file of --export ends with .dot"
-        );
-        Projection::new(model, &self.outputs.project).map(drop)
-    }
-
-    /// The kind of table for states of `words` words.
-    pub fn table_of(&self, words: usize) -> TableKind {
-        let best = if words >= 8 || self.table.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
-        match self.table.table.kind() {
-            Some(TableKind::Compact) if words > KEY_WORDS => TableKind::TreeCompact,
-            kind => kind.unwrap_or(best),
-        }
-    }
-
-    /// Whether a requested feature needs an engine by threads, on any device.
-    pub fn finds_on_threads(&self) -> bool {
-        self.outputs.record.is_some() || self.exports_during_search()
+    /// Whether a search writes before it ends, or continues what was written.
+    pub fn writes_during_search(&self) -> bool {
+        let Self { outputs, checkpoints, .. } = self;
+        outputs.export.is_some() || outputs.record.is_some() || checkpoints.checkpoint.is_some() || checkpoints.resume.is_some()
     }
 
     /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
@@ -716,12 +661,12 @@ impl Options {
                 "--reduce on ranks needs --engine interpreted or compiled: ranks that compute on GPUs take all steps"
             );
         }
-        if self.exports_during_search() {
+        if self.outputs.exports_during_search() {
             let is_interpreted = matches!(self.table.engine, EngineKind::Auto | EngineKind::Interpreted);
             ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
             return Ok(EngineKind::Interpreted);
         }
-        let on_threads = self.finds_on_threads() || (on_ranks && self.checks.reduce.is_some());
+        let on_threads = self.outputs.need_threads() || (on_ranks && self.checks.reduce.is_some());
         let engine = match self.table.engine {
             EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !on_threads => EngineKind::Gpu,
             other => other,
@@ -734,6 +679,89 @@ impl Options {
             ensure!(!self.measures.gpu_time, "--gpu-time needs --engine gpu: only the engine on the GPU measures its time");
         }
         Ok(engine)
+    }
+}
+
+impl InputOptions {
+    /// Settings for reading a network. Returns an error if they are given for another language.
+    pub fn reading(&self, format: Format) -> Result<Reading> {
+        let is_network = matches!(format, Format::Exp | Format::Aut);
+        ensure!(is_network || self.interleave.is_empty(), "--interleave is for networks (--format exp)");
+        ensure!(is_network || !self.independent, "--independent is for networks (--format exp)");
+        ensure!(!is_network || self.constants.is_empty(), "--const is for DVE, SLCO and Petri nets: a network has no constants");
+        let constants = Constants::parse(&self.constants)?;
+        Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent, constants })
+    }
+
+    /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
+    pub fn encode(&self, text: &mut Text) -> Result<()> {
+        match (text, self.token_bits) {
+            (Text::Net(net), Some(bits)) => Ok(net.encode(Encoding { bits, ..net.encoding })?),
+            (_, bits) => {
+                ensure!(bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl CheckOptions {
+    /// Severity of parts that are not computed as written.
+    pub fn severity(&self) -> Severity {
+        if self.strict { Severity::Error } else { Severity::Warning }
+    }
+
+    /// Whether states are searched for.
+    pub fn asks(&self) -> bool {
+        self.deadlock || !self.invariant.is_empty() || !self.goal.is_empty()
+    }
+}
+
+impl RunOptions {
+    /// Whether something is asked, other than by a property process of the model.
+    pub fn asks(&self) -> bool {
+        let formulas = [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some());
+        formulas || self.buchi.is_some() || !self.ctl.is_empty()
+    }
+}
+
+impl WalkOptions {
+    /// The random walks to take, if they are asked for.
+    pub fn asked(&self) -> Option<Walks> {
+        self.simulate.map(|requested::Requested { walks, depth }| Walks { walks, depth, seed: self.seed })
+    }
+}
+
+impl OutputOptions {
+    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
+    pub fn exports_during_search(&self) -> bool {
+        self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
+    }
+
+    /// Whether a requested file needs an engine by threads, on any device.
+    pub fn need_threads(&self) -> bool {
+        self.record.is_some() || self.exports_during_search()
+    }
+
+    /// Returns an error if a picture cannot be merged as requested.
+    pub fn ensure_projects(&self, model: &Model) -> Result<()> {
+        let is_picture = self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form == Form::Dot));
+        ensure!(
+            self.project.is_empty() || is_picture,
+            "--project is for pictures: the name of the file of --export ends with .dot"
+        );
+        Projection::new(model, &self.project).map(drop)
+    }
+}
+
+impl TableOptions {
+    /// The kind of table for states of `words` words.
+    pub fn kind_for(&self, words: usize) -> TableKind {
+        let best = if words >= 8 || self.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
+        match self.choice.kind() {
+            Some(TableKind::Compact) if words > KEY_WORDS => TableKind::TreeCompact,
+            kind => kind.unwrap_or(best),
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! `--reduce` and `--dependencies`: which steps a search may leave out.
 
-use crate::options::{Options, Reduce};
+use crate::options::{CheckOptions, DisplayOptions, Reduce};
 use anyhow::{Context, Result, ensure};
-use std::path::Path;
 use warpset_model::checks::Checks;
 use warpset_model::interpreter::Interpreter;
 use warpset_model::ir::Model;
@@ -25,8 +24,8 @@ impl<'m> Reduction<'m> {
     /// # Errors
     ///
     /// The reduction would not keep what is asked, or the model cannot be reduced.
-    pub fn of(options: &Options, model: &'m Model, checks: &Checks, is_about_runs: bool) -> Result<Option<Self>> {
-        let Some(reduce) = options.checks.reduce else { return Ok(None) };
+    pub fn of(options: &CheckOptions, model: &'m Model, checks: &Checks, is_about_runs: bool) -> Result<Option<Self>> {
+        let Some(reduce) = options.reduce else { return Ok(None) };
         ensure!(!is_about_runs, "--reduce keeps deadlocks and goals, but not all runs, and something is asked about runs here");
         let has_conditions = !checks.conditions.is_empty();
         let kept = match reduce {
@@ -40,23 +39,20 @@ impl<'m> Reduction<'m> {
             }
             Reduce::Goal => {
                 ensure!(has_conditions, "--reduce goal: no --goal or --invariant is given, and the model has no assertion");
-                ensure!(
-                    !options.checks.deadlock,
-                    "--reduce goal would miss deadlocks: with --deadlock, --reduce auto keeps both"
-                );
+                ensure!(!options.deadlock, "--reduce goal would miss deadlocks: with --deadlock, --reduce auto keeps both");
                 Kept { deadlocks: false, goals: true }
             }
             Reduce::Auto => {
                 ensure!(
-                    has_conditions || options.checks.deadlock,
+                    has_conditions || options.deadlock,
                     "--reduce auto: nothing is asked (--deadlock, --goal, --invariant), and a reduced search counts no states of \
                      the model"
                 );
-                Kept { deadlocks: options.checks.deadlock, goals: has_conditions }
+                Kept { deadlocks: options.deadlock, goals: has_conditions }
             }
         };
         ensure!(
-            !(kept.goals && options.checks.keep_going),
+            !(kept.goals && options.keep_going),
             "--reduce keeps nothing behind a goal or violation, where --keep-going would go on: give one of them"
         );
         let stubborn = Stubborn::of(model, checks, kept).context("--reduce: this model is not reduced")?;
@@ -84,11 +80,12 @@ impl<'m> Reduction<'m> {
     }
 }
 
-/// Writes the dependencies of a model's steps to the file of this path.
-pub fn write_dependencies(options: &Options, model: &Model, path: &Path, file: Output) -> Result<u8> {
+/// Writes the dependencies of a model's steps.
+pub fn write_dependencies(display: &DisplayOptions, model: &Model, file: Output) -> Result<u8> {
     let dependencies = Dependencies::of(model, Tests::default(), true).context("--dependencies: this model has no list")?;
+    let path = file.path().to_path_buf();
     file.write_text(&dependencies.reasons.unwrap_or_default())?;
-    if options.display.json {
+    if display.json {
         let (actions, tests) = (dependencies.actions.all.len(), dependencies.tests.len());
         let conflicts: usize = dependencies.conflicts.iter().map(|row| row.count_ones(..)).sum();
         let enablers: usize = dependencies.enablers.iter().map(|row| row.count_ones(..)).sum();

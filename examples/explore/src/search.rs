@@ -7,7 +7,7 @@ use crate::compiling::emit;
 use crate::encodings;
 use crate::first_table::{self, Listed, NeedsSmaller};
 use crate::jobs::Job;
-use crate::options::{KEY_WORDS, Options, TableChoice};
+use crate::options::{CheckpointOptions, KEY_WORDS, Options, TableChoice, TableOptions};
 use crate::outputs::Outputs;
 use crate::properties::Properties;
 use crate::reduce::{Reduction, write_dependencies};
@@ -15,6 +15,7 @@ use crate::report::Time;
 use crate::simulate;
 use crate::spread::{RankPlan, RankSet};
 use crate::step;
+use crate::tables;
 use crate::task::Task;
 use anyhow::{Context, Result, ensure};
 use std::sync::Once;
@@ -24,6 +25,8 @@ use warpset_model::language::Text;
 use warpset_model::reduction::stubborn::Stubborn;
 use warpset_model::warnings::Warnings;
 use warpset_search::checkpoint::{Checkpoints, Identity, Opened, Schedule};
+#[cfg(feature = "cuda")]
+use warpset_search::gpu;
 use warpset_search::table_kind::TableKind;
 use warpset_support::device::DeviceChoice;
 use warpset_support::escaping;
@@ -99,29 +102,38 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn run(&self, text: &mut Text, outputs: Outputs) -> Result<u8> {
         let Self { options, plan, .. } = *self;
-        let inquiry = Inquiry::of(options, text, self.properties)?;
+        let Options { table, measures, display, .. } = options;
+        let inquiry = Inquiry::of(&options.input, &options.checks, &options.runs, text, self.properties)?;
         if self.warns {
             print_warnings(&inquiry.warnings, options.checks.strict)?;
         }
         let opened = options.checkpoints.resume.as_deref().map(Opened::open).transpose()?;
-        let may_be_keys = opened.as_ref().map_or(options.table.table == TableChoice::Compact, Opened::has_keys);
+        let may_be_keys = opened.as_ref().map_or(table.choice == TableChoice::Compact, Opened::has_keys);
         if may_be_keys && text.model().layout.words < KEY_WORDS {
             // Keys have two words, and all states of the search as many.
             text.model_mut().layout.words = KEY_WORDS;
         }
-        let is_asked = options.asks() || inquiry.question.is_some();
+        let is_asked = options.checks.asks() || options.runs.asks() || inquiry.question.is_some();
         let only = |file: Option<Output>| file.context("the file of this job was not opened");
         match &options.job.of_model(options, text.model(), is_asked)? {
-            Job::Emit(path) => emit(options, text.model(), &inquiry.checks, path, only(outputs.only)?),
-            Job::Dependencies(path) => write_dependencies(options, text.model(), path, only(outputs.only)?),
-            Job::EmitBuchi(path) => inquiry.emit(options, text, path, only(outputs.only)?),
-            Job::Simulate(requested) => {
+            Job::Emit(_) => {
+                let (choice, file) = (table.choice, only(outputs.only)?);
+                emit(choice, measures, display, text.model(), &inquiry.checks, file)
+            }
+            Job::Dependencies(_) => write_dependencies(display, text.model(), only(outputs.only)?),
+            Job::EmitBuchi(_) => inquiry.emit(&options.runs, display, text, only(outputs.only)?),
+            Job::Simulate(walks) => {
                 stopping::stop_watching();
-                simulate::run(options, *requested, plan, text, &inquiry.checks, outputs.trace)
+                simulate::run(*walks, table, display, plan, text, &inquiry.checks, outputs.trace)
             }
             Job::Step => {
                 stopping::stop_watching();
                 step::walk(text, &[]).map(|()| 0)
+            }
+            Job::Tables => {
+                stopping::stop_watching();
+                let (device, _) = RankSet::open(plan, &table.device)?;
+                tables::print(table, display, text.model(), &device)
             }
             Job::Search | Job::Properties(_) => self.explore(text, &inquiry, outputs, opened),
         }
@@ -136,14 +148,18 @@ impl Attempt<'_> {
         stopping::stop_watching();
         let start = Instant::now();
         let is_about_runs = inquiry.is_about_runs();
-        let reduction = Reduction::of(options, model, checks, is_about_runs)?;
+        let reduction = Reduction::of(&options.checks, model, checks, is_about_runs)?;
         // A reduction that saves nothing leaves the choice of the engine free.
         let mut unreduced = options.clone();
         unreduced.checks.reduce = None;
         let options = if reduction.as_ref().is_some_and(|reduction| reduction.stubborn.is_none()) { &unreduced } else { options };
         let stubborn = reduction.as_ref().and_then(|reduction| reduction.stubborn.as_ref());
         #[cfg(feature = "cuda")]
-        let _ahead = (*plan == RankPlan::Alone).then(|| compile_ahead(options, model, checks, stubborn));
+        let _ahead = (*plan == RankPlan::Alone).then(|| {
+            let timed = options.measures.gpu_time;
+            let sources = gpu::Sources { timed, stubborn, ..gpu::Sources::new(model, checks) };
+            compile_ahead(&options.table, options.outputs.need_threads(), sources, model.layout.words)
+        });
         let (device, mut rank_set) = RankSet::open(plan, &options.table.device)?;
         let device_opened = start.elapsed();
         let time = Time { parse, device: device_opened, table: device_opened, ..Time::default() };
@@ -153,17 +169,24 @@ impl Attempt<'_> {
             !has_depth || !is_about_runs,
             "--max-depth cannot be combined with a property of runs: its verdict needs all states"
         );
-        let kind = first_table::kind(options, &model.layout, &device, of_states)?;
-        let smaller = first_table::smaller(options, &model.layout, kind).filter(|_| of_states && properties.is_none());
+        let kind = first_table::kind(&options.table, &model.layout, &device, of_states)?;
+        let smaller = first_table::smaller(&options.table, options.writes_during_search(), &model.layout, kind)
+            .filter(|_| of_states && properties.is_none());
         let (kind, may_be_smaller) = if self.is_smaller { (smaller.unwrap_or(kind), false) } else { (kind, smaller.is_some()) };
         let size = match &mut rank_set {
-            Some(rank_set) => rank_set.size(options, &model.layout)?,
+            Some(rank_set) => rank_set.size(&options.table, &model.layout)?,
             None => {
-                let listed = if model.property.is_some() { Listed::All } else { Listed::Levels };
-                first_table::size(options, kind, &model.layout, &device, 1, listed)?
+                let listed = match model.property {
+                    Some(_) => Listed::All,
+                    None if inquiry.branching.is_some() || properties.is_some_and(Properties::has_branching) => {
+                        Listed::LevelsAndSets
+                    }
+                    None => Listed::Levels,
+                };
+                first_table::size(&options.table, kind, &model.layout, &device, 1, listed)?
             }
         };
-        let (table, checkpoints) = saved(options, inquiry, model, stubborn, opened.as_ref(), kind)?;
+        let (table, checkpoints) = saved(&options.checkpoints, &options.table, inquiry, model, stubborn, opened.as_ref(), kind)?;
         let task = Task {
             options,
             text,
@@ -192,33 +215,32 @@ fn start_threads(device: &DeviceChoice) -> Result<()> {
 /// The kind of table, which is that of the checkpoint if a search is resumed, and the checkpoints to write. `kind`: of the table
 /// of another search.
 fn saved(
-    options: &Options,
+    options: &CheckpointOptions,
+    table: &TableOptions,
     inquiry: &Inquiry,
     model: &Model,
     stubborn: Option<&Stubborn>,
     opened: Option<&Opened>,
     kind: TableKind,
 ) -> Result<(TableKind, Option<Checkpoints>)> {
-    let is_kept = options.checkpoints.checkpoint.is_some() || options.checkpoints.resume.is_some();
+    let is_kept = options.checkpoint.is_some() || options.resume.is_some();
     let identity = is_kept.then(|| Identity::of(model, &inquiry.checks, stubborn));
     ensure!(identity.is_none() || !inquiry.is_about_runs(), "{NOT_OF_RUNS}");
     let words = model.layout.words;
-    let table = match (&identity, opened) {
-        (Some(identity), Some(opened)) => {
-            opened.table_of(identity, words, options.table.table.kind().map(|_| options.table_of(words)))?
-        }
+    let kind = match (&identity, opened) {
+        (Some(identity), Some(opened)) => opened.table_of(identity, words, table.choice.kind().map(|_| table.kind_for(words)))?,
         _ => kind,
     };
     // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
     ensure!(
-        table != TableKind::Indexed || !inquiry.is_about_runs(),
+        kind != TableKind::Indexed || !inquiry.is_about_runs(),
         "--table indexed cannot be combined with a property of runs; use another kind of table"
     );
     let begun = opened.map_or(0, Opened::levels);
     let checkpoints = identity.zip(schedule(options));
     let conditions = inquiry.checks.conditions.len();
-    let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, conditions, table, begun));
-    Ok((table, checkpoints))
+    let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, conditions, kind, begun));
+    Ok((kind, checkpoints))
 }
 
 /// Prints warnings; with `strict` they end the search.
@@ -231,8 +253,8 @@ fn print_warnings(warnings: &Warnings, strict: bool) -> Result<()> {
 }
 
 /// Path and interval of checkpoints, if they are requested.
-fn schedule(options: &Options) -> Option<Schedule> {
-    let (every, levels) = (options.checkpoints.checkpoint_every, options.checkpoints.checkpoint_levels);
+fn schedule(options: &CheckpointOptions) -> Option<Schedule> {
+    let (every, levels) = (options.checkpoint_every, options.checkpoint_levels);
     let warn = |text: &str| program::print_warning(&escaping::lines(text));
-    Some(Schedule { path: options.checkpoints.checkpoint.clone()?, every, levels, warn })
+    Some(Schedule { path: options.checkpoint.clone()?, every, levels, warn })
 }

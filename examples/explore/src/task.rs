@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             EngineKind::Gpu => self.on_gpu(place, stubborn, time),
             EngineKind::Compiled => {
                 let start = Instant::now();
-                let compiled = compile(task.options, interpreted, stubborn)?;
+                let compiled = compile(task.options.display.progress, interpreted, stubborn)?;
                 time.compile = start.elapsed();
                 self.on_threads(place, &compiled, &|| "compiled".into(), time)
             }
@@ -226,6 +226,9 @@ impl<'a> Run<'a> {
             return source.during(|| self.on_threads(Place::Table(table, resumed), &source, &name, time));
         };
         explorer.keep_in(task.checkpoints.as_ref(), resumed);
+        if inquiry.branching.is_some() || task.properties.is_some_and(Properties::has_branching) {
+            explorer.keep_all_listed();
+        }
         let extras = |engine: &mut gpu::GpuEngine<_>| Ok(Extras { measurements: engine.measurements()?, ..Extras::default() });
         self.search_and_report(&mut InTable { table, explorer, extras }, None, &name, time)
     }

@@ -94,7 +94,7 @@ warpset::View view_of(const Argument& argument) { return argument.view.indexed; 
 // parents, if they are kept, instead of the beginnings of levels.
 States states_of(const Argument& argument)
 {
-    return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)};
+    return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts), nullptr, nullptr};
 }
 #else
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }

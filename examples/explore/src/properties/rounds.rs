@@ -25,8 +25,7 @@ const MARKINGS_OF_RUNS: [u64; 2] = [1 << 16, 1 << 24];
 pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
     ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
     let Text::Net(net) = &*text else { anyhow::bail!("--properties is about Petri nets (--format pnml)") };
-    let is_picture =
-        options.outputs.trace.as_ref().and_then(|path| path.extension()).is_some_and(|of| of == "svg" || of == "txt");
+    let is_picture = outputs.trace.as_ref().and_then(|file| file.path().extension()).is_some_and(|of| of == "svg" || of == "txt");
     ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
     let all = match file.to_str().and_then(Global::named) {
         Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
@@ -48,7 +47,7 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
         end,
     };
     let failure = explore_all(&mut properties, options, plan, text, start).err();
-    properties.finish(options, text.model(), outputs.trace, failure)
+    properties.finish(&options.display, text.model(), outputs.trace, failure)
 }
 
 /// Explores for each question.

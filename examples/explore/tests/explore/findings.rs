@@ -195,7 +195,7 @@ pub fn steps_show_statements_values_and_queues() {
         (&message, &serde_json::json!([[], [[1, 0]]]))
     );
     assert_eq!(json["initial"]["variables"]["box"], serde_json::json!([]));
-    assert!(json["steps"][0].get("state").is_none() && !text.contains("state: P_0."), "{text}");
+    assert!(json["steps"][0].get("state").is_none() && !text.contains("\n       state: "), "{text}");
     let (text, json, chart, page) = texts(&model("mailbox"), &[&asked[..], &["--states"]].concat());
     assert_eq!(json["steps"][0]["state"]["variables"]["box"], serde_json::json!([[1, 0]]));
     let whole = ["Consumer.from = 0", "box = [(1, 0)]", "P_0.work, P_1.work"];

@@ -118,8 +118,9 @@ const IN_ONE_TABLE: [OfPlace; 18] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 10] = [
+const ON_GPUS: [OfPlace; 11] = [
     ("finished_levels_leave_the_list", limits::finished_levels_leave_the_list),
+    ("waiting_states_are_marked_when_lists_do_not_fit", limits::waiting_states_are_marked_when_lists_do_not_fit),
     ("levels_wider_than_the_list_are_repeated", limits::levels_wider_than_the_list_are_repeated),
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("found_goals_of_reduced_searches_are_those_of_whole_ones", goals::found_goals_of_reduced_searches_are_those_of_whole_ones),

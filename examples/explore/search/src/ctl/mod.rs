@@ -227,6 +227,12 @@ impl Branching {
             // The path to a finding is shown, so no other one is needed.
             let with_paths = self.with_witnesses && exploration.found.is_none();
             outcome.why = self.search(table, source, interpreter, with_paths, limits, &mut outcome).err();
+        } else if self.may_be_decided_by_states(&outcome) {
+            let conditions = self.evaluated(interpreter);
+            let space = Sweeps::of(table, source, interpreter, &conditions, limits);
+            // The limit that ended the exploration is why verdicts are missing.
+            let _ =
+                space.and_then(|space| self.decide_by_states(&space, limits.bytes.saturating_sub(table.bytes()), &mut outcome));
         }
         outcome.search = start.elapsed();
         outcome
@@ -280,6 +286,37 @@ impl Branching {
     /// Whether an operator follows steps backwards.
     fn has_backward_steps(&self) -> bool {
         self.parts.all().iter().any(|part| matches!(part, Part::Until(_) | Part::Always(_)))
+    }
+
+    /// Whether there are undecided formulas that a single state may decide.
+    pub(crate) fn may_be_decided_by_states(&self, outcome: &Outcome) -> bool {
+        let is_open = |(answer, asked): (&Answer, &Asked)| answer.verdict == Verdict::Unknown && self.goal(asked).is_some();
+        outcome.answers.iter().zip(&self.formulas).any(is_open)
+    }
+
+    /// The condition of a state that decides a formula alone, and the verdict: `EF` of it holds, and `AG` of its negation is
+    /// violated. `None` for other formulas.
+    fn goal(&self, asked: &Asked) -> Option<(Literal, Verdict)> {
+        let Part::Until([Literal::TRUE, goal]) = self.parts.all()[asked.formula.part()] else { return None };
+        let verdict = if asked.formula.is_negated() { Verdict::Violated } else { Verdict::Holds };
+        self.parts.is_of_state(goal).then_some((goal, verdict))
+    }
+
+    /// Decides formulas by the states that an exploration has found before a limit ended it: all of them are reachable. `limit`:
+    /// bytes for sets.
+    pub(crate) fn decide_by_states<X: Space>(&self, space: &X, limit: u64, outcome: &mut Outcome) -> Result<()> {
+        let open = outcome.answers.iter_mut().zip(&self.formulas).filter(|(answer, _)| answer.verdict == Verdict::Unknown);
+        let open = open.filter_map(|(answer, asked)| Some((answer, self.goal(asked)?)));
+        let (mut answers, goals): (Vec<&mut Answer>, Vec<(Literal, Verdict)>) = open.unzip();
+        let roots: Vec<Literal> = goals.iter().map(|(goal, _)| *goal).collect();
+        let kept = vec![false; self.parts.all().len()];
+        let values = evaluate(space, &self.parts, &roots, &kept, limit.saturating_sub(space.bytes()))?;
+        for ((answer, (_, verdict)), of_root) in answers.iter_mut().zip(goals).zip(values.of_roots) {
+            if of_root.is_some_and(|(_, count)| count > 0) {
+                answer.verdict = verdict;
+            }
+        }
+        Ok(())
     }
 
     /// Decides the formulas, and looks for paths.

@@ -6,12 +6,12 @@
 //   targets  [ the slots of successors ]
 //
 // `E[p U q]` begins with the states of q; `EG p` begins with the states outside of p, and its set has the states that are out. A
-// sweep looks at each state that may be added and is not in the set, and adds it if some successor is in the set, or all are. Bits
-// are only set, by atomic OR, and the condition for adding a state never becomes false again when others are added. So each order
-// of the threads ends with the same set: the least one that no sweep adds to. A thread that sees a bit early adds its state in
-// this sweep, and one that sees it late adds it in the next one. The last sweep adds nothing, so all of its threads have seen the
-// final set, because the sweep before it has ended with its kernel. No other data are read because of a bit, so all accesses are
-// relaxed, and their scope is the GPU.
+// sweep looks at each state that may be added and is not in the set, and adds it if some successor is in the set, or all are.
+// Bits are only set, by atomic OR, and the condition for adding a state never becomes false again when others are added. So each
+// order of the threads ends with the same set: the least one that no sweep adds to. A thread that sees a bit early adds its state
+// in this sweep, and one that sees it late adds it in the next one. The last sweep adds nothing, so all of its threads have seen
+// the final set, because the sweep before it has ended with its kernel. No other data are read because of a bit, so all accesses
+// are relaxed, and their scope is the GPU.
 //
 // A place is a number in the list of states that the search made, in the order of discovery, or a slot of the table. Most steps
 // lead to later states, so the first sweep begins at the last place: it decides a state after most of its successors. Sweeps in
@@ -26,7 +26,7 @@ struct SetSweep {
     u64 next;   // places that warps have taken
     u64 added;  // states added
     u64 steps;  // steps listed; may exceed the room for them
-    u64 lost;   // successors that are not stored
+    u64 lost;   // successors that are not stored, and states with a fault: the search would have found both
 };
 
 // Where states are. Mirrored by `Places` in gpu/branching.rs.
@@ -63,7 +63,7 @@ struct Operator {
     u32* set;
     u32 flip_within, flip_target;  // all ones: the others
     u32 needs_all;  // 1: adds states that have successors, which all count; 0: states with a successor that counts
-    u32 takes_all;  // 1: takes all steps of a state, because a later one may have a fault, and then there are none
+    u32 unused;
 };
 
 EXPLORE_FN bool has_bit(u32 word, u64 slot) { return word >> slot % 32 & 1; }
@@ -75,7 +75,7 @@ EXPLORE_FN bool may_add(const Operator& of, u64 slot)
     return has_bit((of.within[at] ^ of.flip_within) & of.states[at] & ~load_relaxed(of.set + at), slot);
 }
 
-// What the successors of a state tell.
+// Decides a state by its successors.
 struct Judge {
     const Table& table;
     const Operator& of;
@@ -89,7 +89,7 @@ struct Judge {
         some |= counts;
         all &= counts;
     }
-    EXPLORE_FN bool is_decided() const { return of.takes_all == 0 && (of.needs_all != 0 ? !all : some); }
+    EXPLORE_FN bool is_decided() const { return of.needs_all != 0 ? !all : some; }
     EXPLORE_FN bool adds() const { return of.needs_all != 0 ? has_step && all : some; }
 
     template <class State>
@@ -144,10 +144,10 @@ struct StepWriter {
     }
 };
 
-// Takes the steps of a state until `give` has decided. Returns whether a step has a fault: then the state has no steps. All
-// threads of the warp must call it.
+// Takes the steps of a state until `give` has decided. Returns whether a step has a fault. All threads of a warp must call it.
 template <class Give>
-EXPLORE_FN bool try_until_decided(const Table& table, const u32* tables, bool has_state, u64 slot, SharedStates& state, Give& give)
+EXPLORE_FN bool try_until_decided(const Table& table, const u32* tables, bool has_state, u64 slot, SharedStates& state,
+                                  Give& give)
 {
     Notes notes;
     Joint joint;
@@ -211,8 +211,8 @@ EXPLORE_FN void for_each_wanted(const Places& places, u64* next, u64* waiting, W
 // Adds a state to the set.
 EXPLORE_FN void add(const Operator& of, u64 slot) { atomicOr(of.set + slot / 32, 1u << slot % 32); }
 
-// Whether a condition on a net holds: `program` has its instructions, each with the kind of its test, the instructions that follow
-// if the test holds and if it does not, and the places of its data. The last two instructions are the answers.
+// Whether a condition on a net holds. `program` has tests (gpu/net_conditions.rs): the kind of a test, the tests that follow if
+// it holds and if it does not, and the places of its data. The two highest numbers of a test are the answers.
 template <class State>
 EXPLORE_FN bool holds_on_net(const u32* program, u32 at, const State& state)
 {
@@ -240,8 +240,8 @@ extern "C" __global__ void mark_states(warpset::View view, explore::u64 slots, u
     }
 }
 
-// Writes the set of the states in which a condition holds, and adds those in which it has a fault to `faults`, and their number to
-// `sweep->added`. `program` is null, or has the conditions on a net, of which one begins at `number`.
+// Writes the set of the states in which a condition holds. Adds those in which it has a fault to `faults`, and their number to
+// `sweep->added`. `program` is null, or has conditions on a net; then the condition begins there at `number`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 mark_condition(warpset::View view, const unsigned* tables, const unsigned* program, unsigned number, const unsigned* states,
                explore::u64 slots, unsigned* set, unsigned* faults, explore::SetSweep* sweep)
@@ -290,8 +290,8 @@ extern "C" __global__ void count_members(const unsigned* set, unsigned flip, con
     }
 }
 
-// Lists the steps of all states, those of a state one after another. `sweep->steps` must not exceed `steps.room` afterwards. Blocks
-// as for `search_levels`.
+// Lists the steps of all states, those of a state one after another. `sweep->steps` must not exceed `steps.room` afterwards.
+// Blocks as for `search_levels`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 list_steps(warpset::View view, const unsigned* tables, explore::Places places, const unsigned* states, explore::Steps steps,
            explore::SetSweep* sweep)
@@ -305,7 +305,7 @@ list_steps(warpset::View view, const unsigned* tables, explore::Places places, c
     const auto wants = [&](u64 slot) { return has_bit(states[slot / 32], slot); };
     for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place, u64 slot) {
         StepCounter counter;
-        if (try_until_decided(table, tables, has, slot, state, counter)) counter.count = 0;
+        sum_of_warp(try_until_decided(table, tables, has, slot, state, counter), &sweep->lost);
         const u32 up_to = Warp::sum_up_to(counter.count), total = Warp::shuffle(up_to, Warp::size - 1);
         u64 begin = 0;
         // Relaxed: ranges only have to differ.
@@ -357,9 +357,9 @@ sweep_states(warpset::View view, const unsigned* tables, explore::Places places,
     for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64, u64 slot) {
         Judge judge{table, of};
         const bool has_fault = try_until_decided(table, tables, has, slot, state, judge);
-        const bool adds = has && !has_fault && judge.adds();
+        const bool adds = has && judge.adds();
         if (adds) add(of, slot);
         sum_of_warp(adds, &sweep->added);
-        sum_of_warp(has_fault ? 0 : judge.lost, &sweep->lost);
+        sum_of_warp(judge.lost + has_fault, &sweep->lost);
     });
 }

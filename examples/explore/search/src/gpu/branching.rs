@@ -10,7 +10,7 @@ use super::{GpuEngine, SearchMemory};
 use crate::ctl::bits::numbers;
 use crate::ctl::evaluate::{Operand, Space};
 use crate::ctl::{Branching, Conditions, Outcome, Way};
-use crate::exploration::{Exploration, Limits};
+use crate::exploration::{End, Exploration, Limits};
 use anyhow::{Context, Result, ensure};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -71,7 +71,8 @@ struct Operator {
     flip_within: u32,
     flip_target: u32,
     needs_all: u32,
-    takes_all: u32,
+    /// Makes the size a multiple of the alignment.
+    unused: u32,
 }
 
 // SAFETY: `repr(C)` of integers without padding, as in branching.cu.
@@ -128,7 +129,8 @@ pub(super) fn text(sources: super::Sources, branching: &Branching) -> String {
 }
 
 impl<S: Storage> GpuEngine<'_, S> {
-    /// Evaluates the formulas on the GPU, over all states of its table. Fills in the outcome, but for paths.
+    /// Evaluates the formulas on the GPU, over all states of its table. Fills in the outcome, but for paths. After an exploration
+    /// that a limit ended, only decides formulas that a single state decides.
     ///
     /// # Errors
     ///
@@ -143,10 +145,14 @@ impl<S: Storage> GpuEngine<'_, S> {
     ) -> Result<()> {
         let start = Instant::now();
         let space = OnGpu::of(self, branching, progress, exploration, limits)?;
+        let besides = self.table.bytes() + space.order.map_or(0, Order::bytes);
+        let limit = limits.bytes.saturating_sub(besides);
+        if exploration.end != End::Complete {
+            return branching.decide_by_states(&space, limit, outcome);
+        }
         outcome.way = Way::OnGpu { is_listed: space.listed.is_some() };
         outcome.load = start.elapsed();
-        let besides = self.table.bytes() + space.order.map_or(0, |order| order.bytes());
-        let limit = limits.bytes.saturating_sub(besides + space.bytes());
+        let limit = limit.saturating_sub(space.bytes());
         let none = vec![false; branching.parts.all().len()];
         branching.verdicts(&space, &none, limit, outcome)?;
         if let Some(faulty) = space.faulty()? {
@@ -228,13 +234,16 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         };
         space.stream.memset_zeros(&mut space.faults.lock().expect("no thread that adds panics").0)?;
         space.mark_states()?;
+        let is_complete = exploration.end == End::Complete;
         let (_, all) = space.tally(Operand { set: &space.states, is_negated: false })?;
         ensure!(
-            all == exploration.counts.states,
+            all == exploration.counts.states || !is_complete,
             "the table has {all} states, but {} were found: please report this as a bug",
             exploration.counts.states
         );
-        space.listed = space.list_steps(&list_steps, exploration.counts.transitions, bytes)?;
+        if is_complete && engine.lists_steps {
+            space.listed = space.list_steps(&list_steps, exploration.counts.transitions, bytes)?;
+        }
         Ok(space)
     }
 
@@ -266,14 +275,14 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         let (view, places, steps) = (self.table.kernel_argument()?, self.in_order(true), listed.steps(&self.stream));
         let mut launch = self.stream.launch_builder(function);
         launch.arg(&view).arg(self.tables).arg(&places).arg(&self.states).arg(&steps).arg(&mut sweep);
-        // SAFETY: the arguments match the parameters of `list_steps`. `tables` belong to the compiled model. `places` are states or
-        // slots, and `begins` and `counts` have an element for each. The kernel writes at most `room` targets. The table does not
-        // grow meanwhile.
+        // SAFETY: the arguments match the parameters of `list_steps`. `tables` belong to the compiled model. `places` are states
+        // or slots, and `begins` and `counts` have an element for each. The kernel writes at most `room` targets. The table does
+        // not grow meanwhile.
         unsafe { launch.launch(self.sweeps.launch) }?;
         let sweep = self.read(&sweep)?;
         ensure!(
             sweep.lost == 0 && sweep.steps <= transitions,
-            "{} successors are not stored, and {} of {transitions} steps were found: please report this as a bug",
+            "{} successors are not stored or are faults, and {} of {transitions} steps were found: please report this as a bug",
             sweep.lost,
             sweep.steps
         );
@@ -322,8 +331,8 @@ impl<'a, S: Storage> OnGpu<'a, S> {
                 launch.arg(&view).arg(&places).arg(&operator).arg(&steps).arg(&mut sweep);
                 let blocks = self.sweeps.launch.grid_dim.0 * BLOCKS;
                 let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
-                // SAFETY: the arguments match the parameters of `sweep_listed`. The sets have a bit for each slot, and `steps` are
-                // those of all places.
+                // SAFETY: the arguments match the parameters of `sweep_listed`. The sets have a bit for each slot, and `steps`
+                // are those of all places.
                 unsafe { launch.launch(config) }?;
             }
             None => {
@@ -335,7 +344,7 @@ impl<'a, S: Storage> OnGpu<'a, S> {
             }
         }
         let sweep = self.read(&sweep)?;
-        ensure!(sweep.lost == 0, "{} successors are not stored: please report this as a bug", sweep.lost);
+        ensure!(sweep.lost == 0, "{} successors are not stored, or are faults: please report this as a bug", sweep.lost);
         Ok(sweep.added)
     }
 
@@ -366,8 +375,7 @@ impl<'a, S: Storage> OnGpu<'a, S> {
             flip_within: flip(within),
             flip_target: flip(target),
             needs_all: needs_all.into(),
-            // Only a search that went on behind a fault has states with one.
-            takes_all: self.limits.keep_going.into(),
+            unused: 0,
         }
     }
 

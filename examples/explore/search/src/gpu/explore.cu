@@ -1043,8 +1043,8 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, {order, nullptr, nullptr, nullptr}, nullptr, search, limits, {}, offers,
-                      marks_of_block(shared, EXPLORE_MARKS)};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr, nullptr, nullptr}, nullptr, search, limits, {},
+                      offers, marks_of_block(shared, EXPLORE_MARKS)};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;

@@ -6,9 +6,10 @@
 //! order   references of some states of the level, whose marks are removed        a part of the level
 //! ```
 //!
-//! Marks take a quarter of a byte for each slot, whatever waits. A launch expands the part of the level that is in `order`, and the
-//! kernel marks new states instead of listing them. Between two launches the host lists the next part, or begins the next level.
-//! A part that found the table full is marked again. Before the table grows, all waiting states are listed, if there is memory.
+//! Marks take a quarter of a byte for each slot, whatever waits. A launch expands the part of the level that is in `order`, and
+//! the kernel marks new states instead of listing them. Between two launches the host lists the next part, or begins the next
+//! level. A part that found the table full is marked again. Before the table grows, all waiting states are listed, if there is
+//! memory.
 //!
 //! A search for a path copies the references of each level to the host's memory (`Kept`), and drops the first of these levels
 //! when they take more than the limit of the search, or half of the host's free memory. Without any, the level before the known
@@ -148,8 +149,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }
     }
 
-    /// Writes the references of stored states into a list, from place `at` on. `states`: words of states, of which those in `which`
-    /// are listed.
+    /// Writes the references of stored states into a list, from place `at` on: of the states at `which` places in `states`, which
+    /// has words of states one after another.
     pub(super) fn list_words(&self, order: &mut Order, at: u64, states: &CudaSlice<u32>, which: Range<u64>) -> Result<()> {
         let count = which.end - which.start;
         ensure!(at + count <= order.len(), "a list of {} references is full: please report this as a bug", order.len());
@@ -197,8 +198,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mark = self.kernel.module.load_function("mark_listed")?;
         let mut launch = self.stream.launch_builder(&mark);
         launch.arg(&states).arg(&0u64).arg(&count);
-        // SAFETY: the arguments match the parameters of `mark_listed` in order and layout (explore.cu). The first `count` elements
-        // of the list are references to slots of the table, and `marks` has a bit for each of these.
+        // SAFETY: the arguments match the parameters of `mark_listed` in order and layout (explore.cu). The first `count`
+        // elements of the list are references to slots of the table, and `marks` has a bit for each of these.
         unsafe { launch.launch(self.plain_launch()) }?;
         Ok(())
     }
@@ -266,6 +267,10 @@ impl<S: Storage> GpuEngine<'_, S> {
             return Ok(false);
         }
         // The list goes through the host's memory, because marks may not fit beside it.
+        let count = offers.new_references - search.first;
+        if 8 * count > warpset_support::memory::free_memory() / 4 * 3 {
+            return Ok(false);
+        }
         let references = progress.order.read(&self.stream, search.first..offers.new_references)?;
         let level = (search.last - search.first) as usize;
         progress.order = Order::none(&self.stream)?;
@@ -318,8 +323,8 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(self.stream.memcpy_htod(&[now], &mut progress.search)?)
     }
 
-    /// Ends a launch that has expanded the listed part of the level: begins the next level if it was the last part; marks it again
-    /// if the table was full. Returns whether the level has ended; true if states are not marked.
+    /// Ends a launch that has expanded the listed part of the level: begins the next level if it was the last part; marks it
+    /// again if the table was full. Returns whether the level has ended; true if states are not marked.
     pub(super) fn end_part(
         &self,
         progress: &mut SearchMemory,
@@ -418,9 +423,9 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok([read(&marked.level)?, read(&marked.next)?])
     }
 
-    /// States on a path to `state`, which is in the level after the marked one, each before the one that precedes it in the result:
-    /// the least predecessor in the marked level, then in the levels that are kept, but not the initial state. At least one, if
-    /// the marked level has a predecessor.
+    /// States on a path to `state`, which is in the level after the marked one, each before the one that precedes it in the
+    /// result: the least predecessor in the marked level, then in the levels that are kept, but not the initial state. At least
+    /// one, if the marked level has a predecessor.
     pub(super) fn walk_marked(&self, progress: &mut SearchMemory, state: &[u32], level: u64) -> Result<Vec<Vec<u32>>> {
         let text = self.sources.walk(false);
         let walk = Kernel::load(self.table, &text, "find_predecessor", &self.stream)?;

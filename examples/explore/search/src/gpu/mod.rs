@@ -92,7 +92,7 @@ const FEWEST_LISTED: u64 = 1 << 12;
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
 
-/// Maximum number of states on a GPU of which the host loads states and steps to find paths for formulas of branching time.
+/// Maximum number of states on a GPU for which the host finds paths for formulas of branching time: it loads all steps.
 const MOST_FOR_PATHS: u64 = 1 << 20;
 
 const NONE: u64 = u64::MAX;
@@ -172,6 +172,10 @@ pub struct GpuEngine<'a, S: Storage> {
     text: String,
     /// Whether states are the rows of an indexed table, with parents beside them.
     by_rows: bool,
+    /// Whether all states should stay listed.
+    keeps_all: bool,
+    /// Whether steps may be listed for formulas of branching time. Tests also sweep without such lists.
+    pub(crate) lists_steps: bool,
     /// Tables of the model's network and of a reduction; one word if there are none.
     tables: CudaSlice<u32>,
     kernel: Kernel,
@@ -242,7 +246,11 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
             Some(mut resumed) => (self.begin_again(&mut resumed, limits.bytes)?, resumed.found),
             None => match self.table.indexed().filter(|_| self.by_rows) {
                 Some(table) => (self.begin_by_rows(&table)?, None),
-                None => (self.begin(Some(LEVELS), self.first_listed(self.table.slots(), 0), limits.bytes)?, None),
+                None => {
+                    let slots = self.table.slots();
+                    let listed = if self.may_list_all(limits)? { slots } else { self.first_listed(slots, 0) };
+                    (self.begin(Some(LEVELS), listed, limits.bytes)?, None)
+                }
             },
         };
         let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
@@ -360,11 +368,16 @@ impl<S: Storage> BranchingTime for GpuEngine<'_, S> {
         limits: Limits,
     ) -> ctl::Outcome {
         let mut outcome = branching.undecided(exploration);
-        if exploration.end != End::Complete {
+        let is_complete = exploration.end == End::Complete;
+        if !is_complete && !branching.may_be_decided_by_states(&outcome) {
             return outcome;
         }
         let progress = self.last.as_ref().map(|(progress, _)| progress);
         let result = self.branch_on_gpu(branching, progress, exploration, limits, &mut outcome);
+        if !is_complete {
+            // The limit that ended the exploration is why verdicts are missing.
+            return outcome;
+        }
         self.last = None; // free its memory
         let has_paths = branching.with_witnesses && exploration.found.is_none();
         let is_on_host = match unless_memory_ends(result) {
@@ -390,6 +403,20 @@ impl<S: Storage> BranchingTime for GpuEngine<'_, S> {
 }
 
 impl<'a, S: Storage> GpuEngine<'a, S> {
+    /// Keeps the list of all states, in the order of discovery, if it takes a small part of the memory: sweeps over the states in
+    /// that order decide most formulas sooner.
+    pub fn keep_all_listed(&mut self) {
+        self.keeps_all = true;
+    }
+
+    /// Whether a list of all states is wanted, and takes a small part of the memory.
+    fn may_list_all(&self, limits: Limits) -> Result<bool> {
+        let bytes = size_of::<u64>() as u64 * self.table.slots();
+        let is_small =
+            bytes <= self.table.device().free_memory()? / 8 && limits.hold(self.table.bytes().saturating_add(2 * bytes));
+        Ok(self.keeps_all && is_small)
+    }
+
     /// Measurements of the last exploration, if it was timed.
     pub fn measurements(&mut self) -> Result<Option<Measurements>> {
         let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.sources.timed) else { return Ok(None) };
@@ -441,6 +468,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             sources,
             text,
             by_rows,
+            keeps_all: false,
+            lists_steps: true,
             tables,
             kernel,
             marks,
@@ -543,7 +572,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let level_sizes = LevelSizes::default();
             let violating = Violating::default();
             let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes, violating });
-            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its end.
+            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its
+            // end.
             let repeats = search.is_repeated(&offers) || !ends_level;
             let (next_level, states) = match repeats {
                 false => (Some((search.levels, search.size)), Some(states)),
@@ -685,8 +715,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
         //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
-        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended, and
-        //   they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended,
+        //   and they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -830,9 +860,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let read = self.kernel.module.load_function("read_listed")?;
         let mut launch = self.stream.launch_builder(&read);
         launch.arg(&view).arg(&states).arg(&first).arg(&count).arg(&mut words);
-        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references to
-        // stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the table
-        // grows only after the stream has been waited for (below, and in `read`).
+        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references
+        // to stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the
+        // table grows only after the stream has been waited for (below, and in `read`).
         unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
         self.stream.synchronize()?;
         Ok(Some(words))

@@ -27,7 +27,7 @@ pub(super) struct NetConditions<'a> {
 
 impl<'a> NetConditions<'a> {
     pub(super) fn new(firings: &'a Firings, conditions: &[Check]) -> Self {
-        // The first word is not used, so that there is one.
+        // The first word is not used: the list may not be empty.
         let mut all = Self { firings, words: vec![0], begins: Vec::new(), places: HashMap::new() };
         all.begins = conditions.iter().map(|condition| all.add(condition, HOLDS, FAILS)).collect();
         all
