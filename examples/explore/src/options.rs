@@ -383,7 +383,7 @@ pub struct OutputOptions {
     pub emit: Option<PathBuf>,
 
     /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
-    #[arg(long, help_heading = "Table and engine")]
+    #[arg(long, help_heading = "Output")]
     pub tables: bool,
 }
 
