@@ -6,7 +6,7 @@
 //! [`MOST_SLOTS`], and at most about the number of possible states. On a CPU memory costs time when it is first touched. So the
 //! table begins small, within `--memory`, and grows.
 
-use crate::options::{KEY_WORDS, Options, TableChoice};
+use crate::options::{KEY_WORDS, TableChoice, TableOptions};
 use anyhow::{Result, ensure};
 use std::fmt;
 use warpset::{Device, Spec};
@@ -46,13 +46,15 @@ pub const NODE: u64 = 8;
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
 
-/// States that a search on a GPU lists beside its table.
+/// Lists and sets that a search on a GPU has beside its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// All states: on ranks, and to look for accepting cycles.
     All,
     /// The references of two levels: an eighth of all at first, of 4 or 5 bytes. Marks of waiting states take less.
     Levels,
+    /// The references of two levels, and 16 sets of states for formulas of branching time, a bit for each slot.
+    LevelsAndSets,
 }
 
 impl Listed {
@@ -61,6 +63,7 @@ impl Listed {
         match self {
             Self::All => 8 * 8,
             Self::Levels => 5,
+            Self::LevelsAndSets => 5 + 16,
         }
     }
 }
@@ -95,16 +98,16 @@ impl std::error::Error for NeedsSmaller {}
 /// # Errors
 ///
 /// The options contradict each other, or the device fails.
-pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
+pub fn kind(options: &TableOptions, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
     let words = layout.words;
     ensure_may_have_nodes(options)?;
     if options.parents {
-        let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
+        let keeps = matches!(options.choice, TableChoice::Auto | TableChoice::Indexed);
         ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
-    let first = options.table_of(words);
-    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
+    let first = options.kind_for(words);
+    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.choice, first, options.capacity, any) else {
         return Ok(first);
     };
     let bytes = match options.memory {
@@ -118,14 +121,16 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
 }
 
 /// The kind whose slots take fewer bytes than those of `kind`, for a search that begins again when it has filled `--memory`.
-/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back.
+/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back: `writes`
+/// says whether it writes before it ends.
 ///
 /// A search does not begin with such a table, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
 /// 6.9 s of processor time as trees with compact roots, and 2.7 s in buckets (medians of three).
-pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<TableKind> {
-    let (TableChoice::Auto, None, Some(bytes)) = (options.table, options.capacity, options.memory) else { return None };
-    let writes = options.export.is_some() || options.record.is_some() || options.checkpoint.is_some();
-    if writes || options.resume.is_some() || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
+pub fn smaller(options: &TableOptions, writes: bool, layout: &Layout, kind: TableKind) -> Option<TableKind> {
+    let (TableChoice::Auto, None, Some(bytes)) = (options.choice, options.capacity, options.memory) else {
+        return None;
+    };
+    if writes || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
         return None;
     }
     match layout.words {
@@ -137,8 +142,8 @@ pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<Ta
 
 /// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
 /// no nodes, but this depends on the model and is not an error.
-fn ensure_may_have_nodes(options: &Options) -> Result<()> {
-    let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
+fn ensure_may_have_nodes(options: &TableOptions) -> Result<()> {
+    let has_none = options.parents || matches!(options.choice, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(
         options.nodes.is_none() || !has_none,
         "--nodes is for tree tables only: it needs --table tree or --table tree-compact"
@@ -148,7 +153,14 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
 
 /// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
 /// the memory. `listed`: what the search lists if it runs on a GPU.
-pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64, listed: Listed) -> Result<Size> {
+pub fn size(
+    options: &TableOptions,
+    kind: TableKind,
+    layout: &Layout,
+    device: &Device,
+    sharing: u64,
+    listed: Listed,
+) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
@@ -177,17 +189,17 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
 }
 
 /// Why the table of a search has another kind than the one that `--table` names, or which one `auto` has chosen. `spec`: of that
-/// table. `None` if it is the named one.
-pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
+/// table. `None` if it is the named one. `resumes`: the table is a checkpoint's.
+pub fn why(options: &TableOptions, resumes: bool, layout: &Layout, spec: Spec) -> Option<String> {
     let (words, is_bucket) = (layout.words, !spec.is_tree() && !spec.is_compact() && !spec.is_indexed());
-    match options.table {
+    match options.choice {
         TableChoice::Tree | TableChoice::TreeCompact if is_bucket => {
             Some(format!("states of {} have no trees", numbers::counted(words as u64, "word")))
         }
         TableChoice::Compact if spec.is_tree() => {
             Some(format!("states of {} bits are no keys of 64 bits: trees with compact roots", layout.end))
         }
-        TableChoice::Auto if options.resume.is_some() => Some("the checkpoint's".into()),
+        TableChoice::Auto if resumes => Some("the checkpoint's".into()),
         TableChoice::Auto if spec.is_indexed() && options.parents => Some("auto: parents are kept".into()),
         TableChoice::Auto if spec.is_indexed() => Some("auto: only an index fits the memory".into()),
         TableChoice::Auto if spec.is_compact() => Some("auto: a table with larger slots had filled --memory".into()),
@@ -307,6 +319,7 @@ fn bytes_of_more_rows(kind: TableKind, words: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     fn layout(words: usize, bits: u32) -> Layout {
         Layout { words, bits, end: bits, ..Layout::default() }
@@ -362,7 +375,7 @@ mod tests {
         let chosen = |words, table| {
             let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
             let options = Options::parsed(arguments).unwrap();
-            kind(&options, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
+            kind(&options.table, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
@@ -378,7 +391,7 @@ mod tests {
         let chosen = |words, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             let layout = layout(words, 32 * words as u32);
-            [true, false].map(|any| kind(&options, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
+            [true, false].map(|any| kind(&options.table, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
         };
         let of = |kind: TableKind| [Ok(kind), Ok(kind)];
         // 2^20 slots take 40 MiB in buckets, 32 MiB with an index.
@@ -401,8 +414,8 @@ mod tests {
         let chosen = |words, bits, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             let layout = layout(words, bits);
-            let first = kind(&options, &layout, &Device::cpu(), true).unwrap();
-            (first, smaller(&options, &layout, first))
+            let first = kind(&options.table, &layout, &Device::cpu(), true).unwrap();
+            (first, smaller(&options.table, options.writes_during_search(), &layout, first))
         };
         let memory = ["--memory", "512MiB"];
         assert_eq!(chosen(3, 72, &memory), (TableKind::Bucket, Some(TableKind::TreeCompact)));

@@ -3,38 +3,36 @@
 //! An option that a job does not use is refused, so that no output or limit that was asked for is ignored in silence.
 
 use crate::options::Options;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Command;
 use clap::error::ErrorKind;
+use std::path::PathBuf;
+use warpset_model::ir::Model;
+use warpset_search::simulation::Walks;
 
 /// The work that a command line asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Job {
     /// Explores. With `--step`, a walk by hand follows.
+    #[default]
     Search,
     /// A walk by hand, without a search.
     Step,
-    Simulate,
-    Properties,
-    Dependencies,
-    Emit,
-    EmitBuchi,
+    Simulate(Walks),
+    /// Answers the properties of this file.
+    Properties(PathBuf),
+    /// Writes the dependencies of steps to this file.
+    Dependencies(PathBuf),
+    /// Writes the program of the search to this file.
+    Emit(PathBuf),
+    /// Writes the automaton of the forbidden runs to this file.
+    EmitBuchi(PathBuf),
     /// Prints the bytes of a state by table.
     Tables,
 }
 
-/// The options that choose a job other than a search; the first one that is given does.
-const CHOOSES: [(&str, Job); 6] = [
-    ("emit", Job::Emit),
-    ("dependencies", Job::Dependencies),
-    ("emit_buchi", Job::EmitBuchi),
-    ("simulate", Job::Simulate),
-    ("tables", Job::Tables),
-    ("properties", Job::Properties),
-];
-
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
-/// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
+/// device, and no answer is missing because a device was named. The columns are those of [`Job::column`].
 const USES: [(&str, &str); 58] = [
     ("model", "uuuuuuuu"),
     ("format", "uuuuuuuu"),
@@ -153,26 +151,82 @@ const CONTRADICT: [(&str, &[&str], &str); 20] = [
 ];
 
 impl Job {
-    /// The job for these options, of a model that is not yet read: `--step` is taken for a part of a search.
-    pub fn of(given: &[String]) -> Self {
-        let chosen = CHOOSES.iter().find(|(option, _)| has(given, option));
-        chosen.map_or(Self::Search, |(_, job)| *job)
+    /// The job that options choose, of a model that is not yet read: `--step` is taken for a part of a search.
+    pub fn of(Options { checks, runs, outputs, walks, .. }: &Options) -> Self {
+        let of_file = |job: fn(PathBuf) -> Self, file: &Option<PathBuf>| file.clone().map(job);
+        let chosen = [
+            of_file(Self::Emit, &outputs.emit),
+            of_file(Self::Dependencies, &outputs.dependencies),
+            of_file(Self::EmitBuchi, &runs.emit_buchi),
+            walks.asked().map(Self::Simulate),
+            outputs.tables.then_some(Self::Tables),
+            of_file(Self::Properties, &checks.properties),
+        ];
+        chosen.into_iter().flatten().next().unwrap_or_default()
     }
 
-    fn mark(self, marks: &str) -> char {
-        char::from(marks.as_bytes()[self as usize])
+    /// The job for a model that was read. With `--step`, this is a walk without a search if neither options nor model ask
+    /// anything: `is_asked` says whether they do.
+    ///
+    /// # Errors
+    ///
+    /// The model cannot be walked through by hand, or an option needs a search.
+    pub fn of_model(&self, options: &Options, model: &Model, is_asked: bool) -> Result<Self> {
+        if *self != Self::Search || !options.walks.step {
+            return Ok(self.clone());
+        }
+        let is_input = options.input.model.as_os_str() != "-";
+        ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
+        ensure!(model.net.is_none(), "--step does not support Petri nets");
+        if is_asked { Ok(Self::Search) } else { Self::only_steps(&options.given) }
     }
 
-    /// The option that chooses the job.
-    fn option(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            _ => CHOOSES.iter().find(|(_, job)| *job == self).map_or("model", |(option, _)| option),
+    /// A walk by hand without a search. Returns an error if an option needs a search.
+    fn only_steps(given: &[String]) -> Result<Self> {
+        match Self::Step.unused(given) {
+            None => Ok(Self::Step),
+            Some(unused) => bail!(
+                "--{} cannot be used with --step here: nothing is asked (--goal, --invariant, --deadlock, --ltl, ...), so there \
+                 is no search before the walk",
+                unused.replace('_', "-")
+            ),
         }
     }
 
+    /// The job's column of the table.
+    fn column(&self) -> usize {
+        match self {
+            Self::Search => 0,
+            Self::Step => 1,
+            Self::Simulate(_) => 2,
+            Self::Properties(_) => 3,
+            Self::Dependencies(_) => 4,
+            Self::Emit(_) => 5,
+            Self::EmitBuchi(_) => 6,
+            Self::Tables => 7,
+        }
+    }
+
+    /// The option that chooses the job.
+    fn option(&self) -> &'static str {
+        match self {
+            Self::Search => "model",
+            Self::Step => "step",
+            Self::Simulate(_) => "simulate",
+            Self::Properties(_) => "properties",
+            Self::Dependencies(_) => "dependencies",
+            Self::Emit(_) => "emit",
+            Self::EmitBuchi(_) => "emit_buchi",
+            Self::Tables => "tables",
+        }
+    }
+
+    fn mark(&self, marks: &str) -> char {
+        char::from(marks.as_bytes()[self.column()])
+    }
+
     /// The first of the given options that the job does not use.
-    fn unused(self, given: &[String]) -> Option<&str> {
+    fn unused<'g>(&self, given: &'g [String]) -> Option<&'g str> {
         let is_refused = |option: &&String| {
             let row = USES.iter().find(|(name, _)| name == option);
             row.is_some_and(|(_, marks)| self.mark(marks) == '-')
@@ -193,8 +247,7 @@ fn contradiction(given: &[String]) -> Option<(&'static str, &'static str, &'stat
 }
 
 /// Returns an error that names both options if a job does not use an option, or if two options contradict each other.
-pub fn ensure_go_together(command: &mut Command, given: &[String]) -> Result<(), clap::Error> {
-    let job = Job::of(given);
+pub fn ensure_go_together(command: &mut Command, job: &Job, given: &[String]) -> Result<(), clap::Error> {
     let refused = job.unused(given).map(|unused| (unused, job.option(), "it has no effect there"));
     let Some((one, other, why)) = refused.or_else(|| contradiction(given)) else { return Ok(()) };
     let [one, other] = [one, other].map(|id| argument(command, id));
@@ -206,18 +259,6 @@ fn argument(command: &Command, id: &str) -> String {
     command.get_arguments().find(|argument| argument.get_id() == id).map_or_else(|| id.into(), ToString::to_string)
 }
 
-/// Returns an error if a walk by hand, without a search, does not use a given option.
-pub fn ensure_only_steps(options: &Options) -> Result<()> {
-    match Job::Step.unused(&options.given) {
-        None => Ok(()),
-        Some(unused) => bail!(
-            "--{} cannot be used with --step here: nothing is asked (--goal, --invariant, --deadlock, --ltl, ...), so there is no \
-             search before the walk",
-            unused.replace('_', "-")
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     //! Keeps this promise of `examples/explore/docs/searching.md`:
@@ -227,8 +268,19 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    const JOBS: [Job; 8] =
-        [Job::Search, Job::Step, Job::Simulate, Job::Properties, Job::Dependencies, Job::Emit, Job::EmitBuchi, Job::Tables];
+    fn jobs() -> [Job; 8] {
+        let file = || PathBuf::from("file");
+        [
+            Job::Search,
+            Job::Step,
+            Job::Simulate(Walks { walks: 2, depth: 10_000, seed: 1 }),
+            Job::Properties(file()),
+            Job::Dependencies(file()),
+            Job::Emit(file()),
+            Job::EmitBuchi(file()),
+            Job::Tables,
+        ]
+    }
 
     /// The options of the command line, by clap.
     fn options() -> Vec<String> {
@@ -284,11 +336,11 @@ mod tests {
         }
         for (name, marks) in USES {
             assert!(options().iter().any(|option| option == name), "`{name}` is no option");
-            assert!(marks.len() == JOBS.len() && marks.chars().all(|mark| "u.-".contains(mark)), "{name}: {marks}");
+            assert!(marks.len() == jobs().len() && marks.chars().all(|mark| "u.-".contains(mark)), "{name}: {marks}");
             assert!(marks.contains('u') || name == "generate", "no job uses {name}");
         }
-        for (number, job) in JOBS.into_iter().enumerate() {
-            assert_eq!(job as usize, number);
+        for (number, job) in jobs().into_iter().enumerate() {
+            assert_eq!(job.column(), number);
             let chosen = USES.iter().find(|(name, _)| *name == job.option()).unwrap();
             assert_eq!(job.mark(chosen.1), 'u', "{job:?}");
         }
@@ -312,10 +364,12 @@ mod tests {
                     .filter(|option| *option == "model" || given.contains(&format!("--{}", option.replace('_', "-"))))
                     .cloned()
                     .collect();
-                let is_refused = Job::of(&given).unused(&given).is_some() || contradiction(&given).is_some();
+                // Two jobs are refused, whichever is chosen.
+                let job = jobs().into_iter().rev().find(|job| *job != Job::Step && has(&given, job.option())).unwrap();
+                let is_refused = job.unused(&given).is_some() || contradiction(&given).is_some();
                 match parsed(&[one, other]) {
                     Ok(options) => {
-                        assert!(!is_refused, "{one} {other}");
+                        assert!(!is_refused && options.job.column() == job.column(), "{one} {other}: {:?}", options.job);
                         assert!(given.iter().all(|option| has(&options.given, option)), "{given:?}: {:?}", options.given);
                         used += 1;
                     }
@@ -340,11 +394,11 @@ mod tests {
     #[test]
     fn a_walk_by_hand_uses_no_outputs() {
         for option in ["export", "coverage", "checkpoint", "record", "trace", "unreached", "table", "max_states", "keep_going"] {
-            let error = ensure_only_steps(&parsed(&["step", option]).unwrap()).unwrap_err().to_string();
+            let error = Job::only_steps(&parsed(&["step", option]).unwrap().given).unwrap_err().to_string();
             assert!(error.contains(&format!("--{} cannot be used with --step", option.replace('_', "-"))), "{error}");
         }
         for option in ["device", "timeout", "strict", "format", "no_property", "progress"] {
-            ensure_only_steps(&parsed(&["step", option]).unwrap()).unwrap();
+            assert_eq!(Job::only_steps(&parsed(&["step", option]).unwrap().given).unwrap(), Job::Step);
         }
     }
 }

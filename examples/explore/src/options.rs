@@ -1,13 +1,13 @@
 //! The command line.
 
 use crate::export::Form;
-use crate::jobs;
+use crate::jobs::{self, Job};
 use crate::pictures::projection::Projection;
 use crate::simulate::requested;
 use anyhow::{Result, ensure};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use warpset_model::ir::Model;
 use warpset_model::language::{Format, Text};
 use warpset_model::net::encoding::Encoding;
 use warpset_model::network::Reading;
+use warpset_search::simulation::Walks;
 use warpset_search::table_kind::TableKind;
 use warpset_support::device::DeviceChoice;
 use warpset_support::exit;
@@ -77,14 +78,67 @@ Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; t
 Ctrl-C or SIGTERM ends the exploration with a report of everything found until then.
 ";
 
+// Flattened groups have descriptions of their own, which would replace this one if it were a comment only.
+const ABOUT: &str = "Explores all states that a model can reach, and checks them";
+
 fn after_help() -> String {
     format!("{AFTER_HELP}\n{}", exit::HELP)
 }
 
 /// Explores all states that a model can reach, and checks them.
+// Within a heading, help shows the options in the order of these groups, and those with a `display_order` last.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "explore", version, after_help = after_help())]
+#[command(name = "explore", version, about = ABOUT, after_help = after_help())]
 pub struct Options {
+    #[command(flatten)]
+    pub input: InputOptions,
+
+    #[command(flatten)]
+    pub checks: CheckOptions,
+
+    #[command(flatten)]
+    pub runs: RunOptions,
+
+    #[command(flatten)]
+    pub measures: MeasureOptions,
+
+    #[command(flatten)]
+    pub limits: LimitOptions,
+
+    #[command(flatten)]
+    pub outputs: OutputOptions,
+
+    #[command(flatten)]
+    pub display: DisplayOptions,
+
+    #[command(flatten)]
+    pub walks: WalkOptions,
+
+    #[command(flatten)]
+    pub table: TableOptions,
+
+    #[command(flatten)]
+    pub ranks: RankOptions,
+
+    #[command(flatten)]
+    pub checkpoints: CheckpointOptions,
+
+    /// Print a man page or the completions of a shell, and exit. Must be the only option.
+    #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Limits and output", display_order = 902)]
+    pub generate: Option<Generate>,
+
+    /// The options that the command line has, by their identifiers.
+    #[arg(skip)]
+    pub given: Vec<String>,
+
+    /// What these options choose to do.
+    #[arg(skip)]
+    pub job: Job,
+}
+
+/// The model, and how it is read.
+#[derive(Args, Clone, Debug)]
+pub struct InputOptions {
     /// The model file; - reads standard input.
     pub model: PathBuf,
 
@@ -112,7 +166,11 @@ pub struct Options {
     // A place of one bit is one that the NUPN section says is safe.
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(2..=31))]
     pub token_bits: Option<u32>,
+}
 
+/// What states are checked for, and how strictly.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
     /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
     /// step `end -> end {}`. Without this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is
     /// given.)
@@ -127,6 +185,31 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Checks")]
     pub goal: Vec<String>,
 
+    /// Answer the properties of this file, in the XML format of the Model Checking Contest: a line `FORMULA NAME VERDICT` for
+    /// each. Or one of ReachabilityDeadlock, OneSafe, QuasiLiveness, StableMarking and Liveness. With --trace, a path for each
+    /// marking that decides a property, and a run for each formula that is violated. Petri nets only.
+    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    pub properties: Option<PathBuf>,
+
+    /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
+    /// ends the exploration, and the path then leads to it.
+    #[arg(long, help_heading = "Checks")]
+    pub keep_going: bool,
+
+    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
+    #[arg(long, help_heading = "Checks")]
+    pub strict: bool,
+
+    /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
+    /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
+    /// asked. Counts are those of the reduced search.
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Checks")]
+    pub reduce: Option<Reduce>,
+}
+
+/// The question about runs or paths.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
     /// A formula of linear temporal logic that every run must satisfy. A violating run is shown as a path and a loop. Replaces
     /// the model's own property process, if it has one.
     #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
@@ -165,28 +248,46 @@ pub struct Options {
     /// Ignore the property process of the model: explore and check the states of the other processes only.
     #[arg(long, help_heading = "Runs")]
     pub no_property: bool,
+}
 
-    /// Answer the properties of this file, in the XML format of the Model Checking Contest: a line `FORMULA NAME VERDICT` for
-    /// each. Or one of ReachabilityDeadlock, OneSafe, QuasiLiveness, StableMarking and Liveness. With --trace, a path for each
-    /// marking that decides a property, and a run for each formula that is violated. Petri nets only.
-    #[arg(long, value_name = "FILE", help_heading = "Checks")]
-    pub properties: Option<PathBuf>,
+/// What is measured beside the search.
+#[derive(Args, Clone, Debug)]
+pub struct MeasureOptions {
+    /// Name in the report which states of processes, transitions and labels never occur in the states that were found. Reads all
+    /// states again after the search, by the interpreter.
+    #[arg(long, help_heading = "Limits and output")]
+    pub unreached: bool,
 
-    /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
-    /// ends the exploration, and the path then leads to it.
-    #[arg(long, help_heading = "Checks")]
-    pub keep_going: bool,
+    /// Write coverage as JSON: the number of found states for each state of a process or component, and the number of steps for
+    /// each transition or label. Implies --unreached.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub coverage: Option<PathBuf>,
 
-    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
-    #[arg(long, help_heading = "Checks")]
-    pub strict: bool,
+    /// Measure which activities take the GPU's time, and the throughput of the table alone for comparison. Slows the search by a
+    /// few percent.
+    #[arg(long, alias = "cycles", help_heading = "Limits and output")]
+    pub gpu_time: bool,
+}
 
-    /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
-    /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
-    /// asked. Counts are those of the reduced search.
-    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Checks")]
-    pub reduce: Option<Reduce>,
+/// Where a search ends early.
+#[derive(Args, Clone, Debug)]
+pub struct LimitOptions {
+    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
+    pub timeout: Option<Duration>,
 
+    /// Stop after the round in which the number of states reaches this one [default: no limit]
+    #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits and output")]
+    pub max_states: Option<u64>,
+
+    /// Stop when all states that at most this number of steps reach are checked [default: no limit]
+    #[arg(long, value_name = "STEPS", value_parser = parse_count, help_heading = "Limits and output")]
+    pub max_depth: Option<u64>,
+}
+
+/// The files to write.
+#[derive(Args, Clone, Debug)]
+pub struct OutputOptions {
     /// Write which steps depend on each other, with the reasons: a line for each two that do not accord, and for each that may
     /// make a condition of another true. Does nothing else.
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
@@ -202,6 +303,59 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Checks")]
     pub report: Option<PathBuf>,
 
+    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
+    /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
+    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
+    /// ends early.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub export: Option<PathBuf>,
+
+    /// Merge states in the picture of --export graph.dot: draw a node for each combination of the states of these processes or
+    /// components, or of the values of these variables or places. May be repeated.
+    #[arg(long, value_name = "NAMES", requires = "export", help_heading = "Limits and output")]
+    pub project: Vec<String>,
+
+    /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
+    /// order.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
+    pub record: Option<PathBuf>,
+
+    /// Limit of --record, in bytes of vectors. Beyond it the exploration continues, and the report counts the vectors left out.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "2^32",
+        value_parser = parse_count,
+        requires = "record",
+        help_heading = "Limits and output"
+    )]
+    pub record_bytes: u64,
+
+    /// Write the CUDA C++ program of this search and exit. Needs no GPU.
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output", display_order = 900)]
+    pub emit: Option<PathBuf>,
+
+    /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
+    #[arg(long, help_heading = "Limits and output", display_order = 900)]
+    pub tables: bool,
+}
+
+/// What is printed.
+#[derive(Args, Clone, Debug)]
+pub struct DisplayOptions {
+    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: also
+    /// elsewhere, as one line per second. `never`: not at all.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
+    pub progress: ProgressWhen,
+
+    /// Print the report, including the path, as one JSON object. After an error, print an object with `error` and `exit_code`.
+    #[arg(long, help_heading = "Limits and output", display_order = 901)]
+    pub json: bool,
+}
+
+/// Walks, by hand or at random.
+#[derive(Args, Clone, Debug)]
+pub struct WalkOptions {
     /// Step through the model by commands from standard input (? lists them). With a check, the search runs first, and the path
     /// that it finds can be followed. Without one, there is no search.
     #[arg(long, help_heading = "Checks")]
@@ -221,17 +375,11 @@ pub struct Options {
     /// Seed of the random walks. A seed repeats all walks exactly, with any number of threads and any engine.
     #[arg(long, value_name = "SEED", default_value = "1", requires = "simulate", help_heading = "Checks")]
     pub seed: u64,
+}
 
-    /// Name in the report which states of processes, transitions and labels never occur in the states that were found. Reads all
-    /// states again after the search, by the interpreter.
-    #[arg(long, help_heading = "Limits and output")]
-    pub unreached: bool,
-
-    /// Write coverage as JSON: the number of found states for each state of a process or component, and the number of steps for
-    /// each transition or label. Implies --unreached.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub coverage: Option<PathBuf>,
-
+/// The table and its device, and the engine that fills it.
+#[derive(Args, Clone, Debug)]
+pub struct TableOptions {
     /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (same as gpu:0) or gpu:NUMBER. `best` is the GPU with the
     /// most memory, or else the CPU; it is one GPU even if there are several. With gpu:0,1 or gpu:all the table is distributed
     /// over several GPUs, one rank on each.
@@ -246,8 +394,8 @@ pub struct Options {
     /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
     /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
     /// buckets.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
-    pub table: TableChoice,
+    #[arg(id = "table", long = "table", value_enum, default_value = "auto", help_heading = "Table")]
+    pub choice: TableChoice,
 
     /// Keep the parent of each state in an indexed table: 4 bytes a state. These tell which states a level has, for the path to
     /// a violation; otherwise the levels before it are explored again. With --table indexed this is automatic if the search
@@ -264,6 +412,27 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
     pub engine: EngineKind,
 
+    /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or fewer to fit --memory; on a GPU
+    /// as many as fit --memory with the list of states, without --memory 2^29, or fewer to fit a quarter of its free memory; and
+    /// at most the states that the model can have]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    pub capacity: Option<u64>,
+
+    /// Initial number of node slots of a tree table. States of 1 or 2 words have no nodes. If only the node table is full, only
+    /// it grows; with several ranks both grow together [default: --capacity, if given; else the number of slots up to 2^20, and
+    /// beyond that an eighth of it, but at least 2^20]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    pub nodes: Option<u64>,
+
+    /// Memory limit of the table and the waiting states, in bytes. While a table grows, the old and the new one count [default:
+    /// 80 % of the free memory]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
+    pub memory: Option<u64>,
+}
+
+/// The ranks of a distributed table.
+#[derive(Args, Clone, Debug)]
+pub struct RankOptions {
     /// Distribute the table over this number of ranks in this process, 1 to 256, for tests. The ranks share the threads or the
     /// GPU of --device. With several GPUs, the number must be a multiple of the number of GPUs. Counts and findings do not
     /// change.
@@ -286,29 +455,11 @@ pub struct Options {
     /// them; it crosses the network unencrypted. Not needed with torchrun, which sets the place.
     #[arg(long, value_name = "PLACE", help_heading = "Ranks")]
     pub rendezvous: Option<String>,
+}
 
-    /// Measure which activities take the GPU's time, and the throughput of the table alone for comparison. Slows the search by a
-    /// few percent.
-    #[arg(long, alias = "cycles", help_heading = "Limits and output")]
-    pub gpu_time: bool,
-
-    /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or fewer to fit --memory; on a GPU
-    /// as many as fit --memory with the list of states, without --memory 2^29, or fewer to fit a quarter of its free memory; and
-    /// at most the states that the model can have]
-    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
-    pub capacity: Option<u64>,
-
-    /// Initial number of node slots of a tree table. States of 1 or 2 words have no nodes. If only the node table is full, only
-    /// it grows; with several ranks both grow together [default: --capacity, if given; else the number of slots up to 2^20, and
-    /// beyond that an eighth of it, but at least 2^20]
-    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
-    pub nodes: Option<u64>,
-
-    /// Memory limit of the table and the waiting states, in bytes. While a table grows, the old and the new one count [default:
-    /// 80 % of the free memory]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
-    pub memory: Option<u64>,
-
+/// Searches that are saved and resumed.
+#[derive(Args, Clone, Debug)]
+pub struct CheckpointOptions {
     /// Save the search in this file at intervals, and when a limit, --timeout, Ctrl-C or SIGTERM ends it; --resume continues it.
     /// The file has the whole table and the waiting states. Each checkpoint replaces the previous one completely, even if the
     /// program is killed.
@@ -340,71 +491,6 @@ pub struct Options {
     /// differ. The table is read from the file, and keeps its kind.
     #[arg(long, value_name = "FILE", help_heading = "Checkpoints")]
     pub resume: Option<PathBuf>,
-
-    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
-    pub timeout: Option<Duration>,
-
-    /// Stop after the round in which the number of states reaches this one [default: no limit]
-    #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits and output")]
-    pub max_states: Option<u64>,
-
-    /// Stop when all states that at most this number of steps reach are checked [default: no limit]
-    #[arg(long, value_name = "STEPS", value_parser = parse_count, help_heading = "Limits and output")]
-    pub max_depth: Option<u64>,
-
-    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
-    /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
-    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
-    /// ends early.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub export: Option<PathBuf>,
-
-    /// Merge states in the picture of --export graph.dot: draw a node for each combination of the states of these processes or
-    /// components, or of the values of these variables or places. May be repeated.
-    #[arg(long, value_name = "NAMES", requires = "export", help_heading = "Limits and output")]
-    pub project: Vec<String>,
-
-    /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
-    /// order.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub record: Option<PathBuf>,
-
-    /// Limit of --record, in bytes of vectors. Beyond it the exploration continues, and the report counts the vectors left out.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value = "2^32",
-        value_parser = parse_count,
-        requires = "record",
-        help_heading = "Limits and output"
-    )]
-    pub record_bytes: u64,
-
-    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: also
-    /// elsewhere, as one line per second. `never`: not at all.
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
-    pub progress: ProgressWhen,
-
-    /// Write the CUDA C++ program of this search and exit. Needs no GPU.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub emit: Option<PathBuf>,
-
-    /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
-    #[arg(long, help_heading = "Limits and output")]
-    pub tables: bool,
-
-    /// Print the report, including the path, as one JSON object. After an error, print an object with `error` and `exit_code`.
-    #[arg(long, help_heading = "Limits and output")]
-    pub json: bool,
-
-    /// Print a man page or the completions of a shell, and exit. Must be the only option.
-    #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Limits and output")]
-    pub generate: Option<Generate>,
-
-    /// The options that the command line has, by their identifiers.
-    #[arg(skip)]
-    pub given: Vec<String>,
 }
 
 /// Parses a condition or a formula, which may begin with a minus sign. A value that is an option of this program is none: its own
@@ -481,20 +567,66 @@ impl Options {
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());
         options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
-        jobs::ensure_go_together(&mut command, &options.given)?;
-        if let Some(workers) = options.workers {
+        options.job = Job::of(&options);
+        jobs::ensure_go_together(&mut command, &options.job, &options.given)?;
+        if let Some(workers) = options.table.workers {
             let device = format!("cpu:{workers}").parse();
-            options.device =
+            options.table.device =
                 device.map_err(|why| command.error(ErrorKind::ValueValidation, format!("--workers {workers}: {why}")))?;
         }
         Ok(options)
     }
 
-    /// Severity of parts that are not computed as written.
-    pub fn severity(&self) -> Severity {
-        if self.strict { Severity::Error } else { Severity::Warning }
+    /// Whether a search writes before it ends, or continues what was written.
+    pub fn writes_during_search(&self) -> bool {
+        let Self { outputs, checkpoints, .. } = self;
+        outputs.export.is_some() || outputs.record.is_some() || checkpoints.checkpoint.is_some() || checkpoints.resume.is_some()
     }
 
+    /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
+    /// feature.
+    pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
+        let records = self.outputs.record.is_some();
+        if on_ranks {
+            ensure!(!records, "--record cannot be combined with ranks: it needs a search in one table");
+            ensure!(!self.walks.step, "--step cannot be combined with ranks: it needs a search in one table");
+            let counts = self.measures.coverage.is_some() || self.measures.unreached;
+            ensure!(!counts, "--coverage and --unreached cannot be combined with ranks: they need a search in one table");
+            ensure!(self.outputs.export.is_none(), "--export cannot be combined with ranks: it needs a search in one table");
+            ensure!(!self.measures.gpu_time, "--gpu-time cannot be combined with ranks: it needs --engine gpu in one table");
+            let keeps = self.checkpoints.checkpoint.is_some() || self.checkpoints.resume.is_some();
+            ensure!(!self.table.parents, "--parents cannot be combined with ranks: it needs a search in one table");
+            ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
+        }
+        if self.checks.reduce.is_some() {
+            let is_gpu = self.table.engine == EngineKind::Gpu;
+            ensure!(
+                !on_ranks || !is_gpu,
+                "--reduce on ranks needs --engine interpreted or compiled: ranks that compute on GPUs take all steps"
+            );
+        }
+        if self.outputs.exports_during_search() {
+            let is_interpreted = matches!(self.table.engine, EngineKind::Auto | EngineKind::Interpreted);
+            ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
+            return Ok(EngineKind::Interpreted);
+        }
+        let on_threads = self.outputs.need_threads() || (on_ranks && self.checks.reduce.is_some());
+        let engine = match self.table.engine {
+            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !on_threads => EngineKind::Gpu,
+            other => other,
+        };
+        if engine == EngineKind::Gpu {
+            ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
+            ensure!(!records, "--record needs --engine interpreted or compiled: the engine on the GPU cannot record");
+            ensure!(device.is_gpu(), "--engine gpu needs a table on a GPU, but --device chose {device}");
+        } else {
+            ensure!(!self.measures.gpu_time, "--gpu-time needs --engine gpu: only the engine on the GPU measures its time");
+        }
+        Ok(engine)
+    }
+}
+
+impl InputOptions {
     /// Settings for reading a network. Returns an error if they are given for another language.
     pub fn reading(&self, format: Format) -> Result<Reading> {
         let is_network = matches!(format, Format::Exp | Format::Aut);
@@ -503,21 +635,6 @@ impl Options {
         ensure!(!is_network || self.constants.is_empty(), "--const is for DVE, SLCO and Petri nets: a network has no constants");
         let constants = Constants::parse(&self.constants)?;
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent, constants })
-    }
-
-    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
-    pub fn exports_during_search(&self) -> bool {
-        self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
-    }
-
-    /// Whether something is searched for, other than by a property process of the model.
-    pub fn asks(&self) -> bool {
-        let conditions = !self.invariant.is_empty() || !self.goal.is_empty();
-        self.deadlock
-            || conditions
-            || [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some())
-            || self.buchi.is_some()
-            || !self.ctl.is_empty()
     }
 
     /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
@@ -530,6 +647,45 @@ impl Options {
             }
         }
     }
+}
+
+impl CheckOptions {
+    /// Severity of parts that are not computed as written.
+    pub fn severity(&self) -> Severity {
+        if self.strict { Severity::Error } else { Severity::Warning }
+    }
+
+    /// Whether states are searched for.
+    pub fn asks(&self) -> bool {
+        self.deadlock || !self.invariant.is_empty() || !self.goal.is_empty()
+    }
+}
+
+impl RunOptions {
+    /// Whether something is asked, other than by a property process of the model.
+    pub fn asks(&self) -> bool {
+        let formulas = [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some());
+        formulas || self.buchi.is_some() || !self.ctl.is_empty()
+    }
+}
+
+impl WalkOptions {
+    /// The random walks to take, if they are asked for.
+    pub fn asked(&self) -> Option<Walks> {
+        self.simulate.map(|requested::Requested { walks, depth }| Walks { walks, depth, seed: self.seed })
+    }
+}
+
+impl OutputOptions {
+    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
+    pub fn exports_during_search(&self) -> bool {
+        self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
+    }
+
+    /// Whether a requested file needs an engine by threads, on any device.
+    pub fn need_threads(&self) -> bool {
+        self.record.is_some() || self.exports_during_search()
+    }
 
     /// Returns an error if a picture cannot be merged as requested.
     pub fn ensure_projects(&self, model: &Model) -> Result<()> {
@@ -540,61 +696,16 @@ impl Options {
         );
         Projection::new(model, &self.project).map(drop)
     }
+}
 
+impl TableOptions {
     /// The kind of table for states of `words` words.
-    pub fn table_of(&self, words: usize) -> TableKind {
+    pub fn kind_for(&self, words: usize) -> TableKind {
         let best = if words >= 8 || self.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
-        match self.table.kind() {
+        match self.choice.kind() {
             Some(TableKind::Compact) if words > KEY_WORDS => TableKind::TreeCompact,
             kind => kind.unwrap_or(best),
         }
-    }
-
-    /// Whether a requested feature needs an engine by threads, on any device.
-    pub fn finds_on_threads(&self) -> bool {
-        self.record.is_some() || self.exports_during_search()
-    }
-
-    /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
-    /// feature.
-    pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
-        let records = self.record.is_some();
-        if on_ranks {
-            ensure!(!records, "--record cannot be combined with ranks: it needs a search in one table");
-            ensure!(!self.step, "--step cannot be combined with ranks: it needs a search in one table");
-            let counts = self.coverage.is_some() || self.unreached;
-            ensure!(!counts, "--coverage and --unreached cannot be combined with ranks: they need a search in one table");
-            ensure!(self.export.is_none(), "--export cannot be combined with ranks: it needs a search in one table");
-            ensure!(!self.gpu_time, "--gpu-time cannot be combined with ranks: it needs --engine gpu in one table");
-            let keeps = self.checkpoint.is_some() || self.resume.is_some();
-            ensure!(!self.parents, "--parents cannot be combined with ranks: it needs a search in one table");
-            ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
-        }
-        if self.reduce.is_some() {
-            let is_gpu = self.engine == EngineKind::Gpu;
-            ensure!(
-                !on_ranks || !is_gpu,
-                "--reduce on ranks needs --engine interpreted or compiled: ranks that compute on GPUs take all steps"
-            );
-        }
-        if self.exports_during_search() {
-            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
-            ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
-            return Ok(EngineKind::Interpreted);
-        }
-        let on_threads = self.finds_on_threads() || (on_ranks && self.reduce.is_some());
-        let engine = match self.engine {
-            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !on_threads => EngineKind::Gpu,
-            other => other,
-        };
-        if engine == EngineKind::Gpu {
-            ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
-            ensure!(!records, "--record needs --engine interpreted or compiled: the engine on the GPU cannot record");
-            ensure!(device.is_gpu(), "--engine gpu needs a table on a GPU, but --device chose {device}");
-        } else {
-            ensure!(!self.gpu_time, "--gpu-time needs --engine gpu: only the engine on the GPU measures its time");
-        }
-        Ok(engine)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bytes that a state of a model takes in each kind of table: for `--tables`, and for the comment of `--emit`.
 
 use crate::first_table::{self, NODE, keys_fit, roots_of, slot_bytes};
-use crate::options::{KEY_WORDS, Options};
+use crate::options::{DisplayOptions, KEY_WORDS, TableOptions};
 use anyhow::Result;
 use serde::Serialize;
 use warpset::Device;
@@ -110,11 +110,11 @@ pub fn comment(layout: &Layout) -> String {
 /// # Errors
 ///
 /// The options contradict each other, or the device fails.
-pub fn print(options: &Options, model: &Model, device: &Device) -> Result<u8> {
+pub fn print(options: &TableOptions, display: &DisplayOptions, model: &Model, device: &Device) -> Result<u8> {
     let layout = &model.layout;
     let kind = first_table::kind(options, layout, device, model.property.is_none())?;
-    let smaller = first_table::smaller(options, layout, kind);
-    if options.json {
+    let smaller = first_table::smaller(options, false, layout, kind);
+    if display.json {
         let done = serde_json::json!({
             "model": model.source.name,
             "words": layout.words,

@@ -3,11 +3,11 @@
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 use crate::ir::ids::RuleId;
-use crate::ir::{Action, Model, Process, Span, TransitionId, Variable};
-use crate::terms::Term;
+use crate::ir::{Action, Buffer, Model, Process, Span, TransitionId, VariableId};
+use crate::messages::Message;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use warpset_support::escaping;
 
@@ -127,7 +127,10 @@ pub fn lines_of(model: &Model) -> String {
 /// Lists a step: one line for its transitions, one for the statement of each, and one for its changes, if any. `None` for `step`
 /// means that no step is possible.
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
-    let moves = step.map(|step| describe(model, step, |id| describe_sent(model, id, from)));
+    let moves = step.map(|step| {
+        let sent = Message::of(model, step, from, to).map_or_else(Vec::new, |message| message.values);
+        describe(model, step, |id| describe_at(model, id, &line_of(model, id), &sent))
+    });
     let moves = moves.unwrap_or_else(|| "no step is possible: the run stays in this state".into());
     let of_step = step.into_iter().flat_map(|step| match step {
         Step::Transition { id, receiver } => transitions(id, receiver).map(|id| statement(model, id)).collect(),
@@ -158,29 +161,26 @@ pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
 /// Names and values of all variables as text. A buffered channel is one variable, with its messages from the oldest:
 /// `[(1, 3)]`.
 fn values_text(model: &Model, state: &[u32]) -> Vec<(String, String)> {
-    let global = |name: &str| model.variables.iter().position(|of| of.process.is_none() && of.name == name);
-    let values = variables(model, state).into_iter().filter_map(|(name, value)| {
-        // The arrays of a channel have names that no variable in a model's text can have.
-        let channel = name.strip_suffix(".length").filter(|_| global(&name).is_some());
-        if let Some(messages) = channel.and_then(|channel| messages(model, state, channel, value as usize)) {
-            return Some((name[..name.len() - ".length".len()].to_string(), messages));
-        }
-        let is_message = name.rsplit_once('[').is_some_and(|(array, _)| array.ends_with(']') && global(array).is_some());
-        (!is_message).then(|| (name, value.to_string()))
+    if model.net.is_some() {
+        return variables(model, state).into_iter().map(|(name, tokens)| (name, tokens.to_string())).collect();
+    }
+    let buffers: Vec<&Buffer> = model.buffers.iter().filter(|buffer| !buffer.values.is_empty()).collect();
+    let of_messages: HashSet<VariableId> = buffers.iter().flat_map(|buffer| buffer.values.iter().copied()).collect();
+    let shown = written(model).filter(|variable| !of_messages.contains(variable));
+    let values = shown.flat_map(|variable| match buffers.iter().find(|buffer| buffer.length == variable) {
+        Some(buffer) => vec![(buffer.name.clone(), messages(model, state, buffer))],
+        None => elements(model, state, variable).map(|(name, value)| (name, value.to_string())).collect(),
     });
     values.collect()
 }
 
-/// The waiting messages of a buffered channel. `None` if the channel has no arrays for values of messages.
-fn messages(model: &Model, state: &[u32], channel: &str, count: usize) -> Option<String> {
-    let prefix = format!("{channel}[");
-    let is_field = |of: &Variable| of.process.is_none() && of.is_array && of.name.starts_with(&prefix);
-    let fields: Vec<_> = (0..model.variables.len()).filter(|variable| is_field(&model.variables[*variable])).collect();
+/// The waiting messages of a buffered channel.
+fn messages(model: &Model, state: &[u32], buffer: &Buffer) -> String {
     let message = |place: usize| {
-        let values: Vec<_> = fields.iter().map(|field| model.value(state, *field, place).to_string()).collect();
-        if let [value] = &values[..] { value.clone() } else { format!("({})", values.join(", ")) }
+        let (_, values) = buffer.message(model, state, place);
+        if let [value] = values[..] { value.to_string() } else { format!("({})", list(values.iter().map(i32::to_string))) }
     };
-    (!fields.is_empty()).then(|| format!("[{}]", list((0..count).map(message))))
+    format!("[{}]", list((0..buffer.waiting(model, state)).map(message)))
 }
 
 pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
@@ -231,19 +231,11 @@ fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
 
 /// Describes a transition as `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
 pub fn describe_transition(model: &Model, id: TransitionId) -> String {
-    describe_at(model, id, &model.transitions[id].span.line.to_string())
+    describe_at(model, id, &line_of(model, id), &[])
 }
 
-/// As [`describe_transition`], with the values that the transition sends in `state`: `sends answer(4)`.
-fn describe_sent(model: &Model, id: TransitionId, state: &[u32]) -> String {
-    let transition = &model.transitions[id];
-    let text = describe_transition(model, id);
-    let Action::Send { channel, values } = &transition.action else { return text };
-    let sent: Result<Vec<_>, _> = values.iter().map(|value| Term::of(value, model).value(model, state)).collect();
-    let Some(sent) = sent.ok().filter(|sent| !sent.is_empty()) else { return text };
-    let name = &model.channels[*channel].name;
-    let with_values = format!("sends {name}({})", list(sent.iter().map(i32::to_string)));
-    text.replace(&format!("sends on {name}"), &with_values)
+fn line_of(model: &Model, id: TransitionId) -> String {
+    model.transitions[id].span.line.to_string()
 }
 
 /// Descriptions of all transitions, as [`describe_transition`]. Adds the column where several transitions would have the same
@@ -254,18 +246,22 @@ pub fn describe_transitions(model: &Model) -> Vec<String> {
     names.iter().for_each(|name| *uses.entry(name).or_default() += 1);
     let described = names.iter().enumerate().map(|(id, name)| {
         let Span { line, column, .. } = model.transitions[id].span;
-        if uses[name.as_str()] == 1 { name.clone() } else { describe_at(model, id, &format!("{line}, column {column}")) }
+        if uses[name.as_str()] == 1 { name.clone() } else { describe_at(model, id, &format!("{line}, column {column}"), &[]) }
     });
     described.collect()
 }
 
-fn describe_at(model: &Model, id: TransitionId, line: &str) -> String {
+/// Describes a transition, with a text for its line. `sent`: the values that its step sends, to show them: `sends answer(4)`.
+fn describe_at(model: &Model, id: TransitionId, line: &str, sent: &[i32]) -> String {
     let transition = &model.transitions[id];
     let process = &model.processes[transition.process];
     let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
     let on = match transition.action {
-        Action::Alone => String::new(),
-        Action::Send { channel, .. } => format!(", sends on {}", model.channels[channel].name),
+        Action::Alone | Action::Buffered { .. } => String::new(),
+        Action::Send { channel, .. } if sent.is_empty() => format!(", sends on {}", model.channels[channel].name),
+        Action::Send { channel, .. } => {
+            format!(", sends {}({})", model.channels[channel].name, list(sent.iter().map(i32::to_string)))
+        }
         Action::Receive { channel, .. } => format!(", receives on {}", model.channels[channel].name),
     };
     format!("{}: {from} -> {to} (line {line}{on})", process.name)
@@ -286,12 +282,18 @@ fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
         let tokens = |place: usize| net.tokens(&model.layout, state, place) as i32;
         return net.places.iter().enumerate().map(|(id, place)| (place.name.clone(), tokens(id))).collect();
     }
-    let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
-    let values = written.flat_map(|variable| {
-        let (name, of) = (model.full_name(variable), &model.variables[variable]);
-        (0..of.initial.len()).map(move |element| (of.element_name(&name, element), model.value(state, variable, element)))
-    });
-    values.collect()
+    written(model).flat_map(|variable| elements(model, state, variable)).collect()
+}
+
+/// The variables that have a field in packed states.
+fn written(model: &Model) -> impl Iterator<Item = VariableId> + '_ {
+    (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written)
+}
+
+/// Names and values of a variable's elements.
+fn elements<'m>(model: &'m Model, state: &'m [u32], variable: VariableId) -> impl Iterator<Item = (String, i32)> + 'm {
+    let (name, of) = (model.full_name(variable), &model.variables[variable]);
+    (0..of.initial.len()).map(move |element| (of.element_name(&name, element), model.value(state, variable, element)))
 }
 
 /// Names of each process and its current location.

@@ -8,7 +8,7 @@
 
 pub mod rounds;
 
-use crate::options::Options;
+use crate::options::DisplayOptions;
 use crate::report;
 use crate::report::net::ignored;
 use crate::report::runs::run_json;
@@ -450,7 +450,7 @@ impl Properties {
 
     /// Writes paths, and prints the answers as one object if that is wanted. `failure` ended the explorations before all
     /// properties were answered; if none was, it is returned.
-    fn finish(self, options: &Options, model: &Model, trace: Option<Output>, failure: Option<Error>) -> Result<u8> {
+    fn finish(self, display: &DisplayOptions, model: &Model, trace: Option<Output>, failure: Option<Error>) -> Result<u8> {
         let has_answers = self.verdicts.lock().expect(LOCKED).iter().any(Option::is_some);
         if failure.is_some() && !has_answers {
             return failure.map_or(Ok(0), Err);
@@ -461,7 +461,7 @@ impl Properties {
             unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
         }
         let lines = self.lines();
-        if !options.json {
+        if !display.json {
             program::print(&lines)?;
         }
         let verdicts = self.verdicts.into_inner().expect(LOCKED);
@@ -472,7 +472,7 @@ impl Properties {
             _ if verdicts.iter().any(is_open) => exit::INCOMPLETE,
             _ => 0,
         };
-        if options.json {
+        if display.json {
             let one = |(property, verdict): (&Property, &Option<Verdict>)| match verdict {
                 Some(Verdict::Truth(truth)) => json!({ "name": property.name, "verdict": if *truth { "TRUE" } else { "FALSE" } }),
                 Some(Verdict::Number(number)) => json!({ "name": property.name, "verdict": number }),

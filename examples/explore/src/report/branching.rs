@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use warpset_model::ir::Model;
 use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
-use warpset_search::ctl::{Answer, Asked, Branching, Outcome, Witness};
+use warpset_search::ctl::{Answer, Asked, Branching, Outcome, Way, Witness};
 use warpset_search::liveness::check::Verdict;
 use warpset_support::escaping;
 use warpset_support::exit;
@@ -57,6 +57,9 @@ pub struct FormulaFigures {
     bytes: u64,
     /// Whether successors were computed again in sweeps, because there was no memory for all steps.
     in_sweeps: bool,
+    /// Whether the formulas were evaluated on a GPU, and whether it had listed all steps.
+    on_gpu: bool,
+    steps_on_gpu: bool,
     seconds_load: f64,
     seconds: f64,
     no_answer: Option<String>,
@@ -68,7 +71,9 @@ impl FormulaFigures {
             formulas: branching.formulas.len(),
             parts: branching.parts.all().len(),
             bytes: outcome.bytes,
-            in_sweeps: outcome.in_sweeps,
+            in_sweeps: matches!(outcome.way, Way::InSweeps | Way::OnGpu { is_listed: false }),
+            on_gpu: matches!(outcome.way, Way::OnGpu { .. }),
+            steps_on_gpu: outcome.way == Way::OnGpu { is_listed: true },
             seconds_load: outcome.load.as_secs_f64(),
             seconds: outcome.search.as_secs_f64(),
             no_answer: outcome.why.as_ref().map(|why| format!("{why:#}")),
@@ -77,7 +82,12 @@ impl FormulaFigures {
 
     /// Rows of the report.
     pub fn rows(&self) -> Rows {
-        let how = if self.in_sweeps { "successors computed again in sweeps" } else { "states and steps in memory" };
+        let how = match (self.on_gpu, self.in_sweeps) {
+            (true, true) => "successors computed again in sweeps on the GPU",
+            (true, false) => "sweeps over steps in the GPU's memory",
+            (false, true) => "successors computed again in sweeps",
+            (false, false) => "states and steps in memory",
+        };
         let parts = counted(self.parts as u64, "part");
         let mut rows = vec![
             ("formulas", format!("{}, {parts} in all; {how}, {}", self.formulas, HumanBytes(self.bytes))),

@@ -67,6 +67,7 @@ pub fn outputs_are_written_or_refused() {
         ("--checkpoint", "x.checkpoint"),
         ("--trace", "x.json"),
         ("--trace", "x.svg"),
+        ("--report", "x.html"),
         ("--dependencies", "x.txt"),
         ("--emit", "x.cu"),
         ("--emit-buchi", "x.hoa"),

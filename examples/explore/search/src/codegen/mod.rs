@@ -125,6 +125,22 @@ pub fn walks(model: &Model) -> String {
     format!("#define EXPLORE_WALKS\n{}", of_processes.map_or(String::new(), at_once))
 }
 
+/// Generates the function `holds_condition`, which follows the text of [`generate`]: whether one of these conditions, by its
+/// number, holds in a state.
+pub fn numbered_conditions(model: &Model, conditions: &[Expression]) -> String {
+    let names = Names::new(model);
+    let mut text = String::from("namespace explore {\n\ntemplate <class State>\n");
+    text.push_str("EXPLORE_FN bool holds_condition(const u32* tables, u32 number, const State& from, Notes& notes)\n{\n");
+    text.push_str("    (void)tables, (void)from, (void)notes;\n    switch (number) {\n");
+    for (number, condition) in conditions.iter().enumerate() {
+        let transition = model.transitions.len() + number;
+        let scope = Scope { model, names: &names, transition, state: "from", shared: None };
+        writeln!(text, "    case {number}: return {} != 0;", scope.text(condition)).unwrap();
+    }
+    text.push_str("    default: return false;\n    }\n}\n\n}  // namespace explore\n");
+    text
+}
+
 /// Generates readers and writers of locations and variables.
 fn fields(model: &Model, names: &Names, to: &mut String) {
     let reader = "template <class State> EXPLORE_FN i32";

@@ -39,6 +39,8 @@
 //
 // With EXPLORE_WALKS_BACK this text gives another kernel, which goes back along the levels to the initial state.
 //
+// With EXPLORE_BRANCHING and EXPLORE_WALKS_BACK it has no kernel that searches: branching.cu uses the steps of states.
+//
 // With EXPLORE_RANKS this text gives the kernel of one rank of several, each with a table of its own on a GPU of its own. Its
 // blocks also take tiles of the level, but the contents of the cache go to `offers`, rows of words in device memory, which the
 // host then offers to all ranks. A block takes a tile only if `offers` has room for all successors that the tile may have. The
@@ -957,7 +959,9 @@ extern "C" __global__ void count_steps(explore::u64* most)
     *most = steps * (property_moves > 1 ? property_moves : 1);
 }
 
-#if EXPLORE_WALKS_BACK
+#if EXPLORE_BRANCHING  // branching.cu follows, with kernels of its own
+
+#elif EXPLORE_WALKS_BACK
 
 // Finds the least state of a level with the successor path[level + 1]. Its reference becomes references[level], which must be
 // no_reference before, and remains so if there is none. The level has the states from starts[level] to starts[level + 1]. Blocks

@@ -12,12 +12,14 @@
 //! (lasso.rs). An indexed table needs no second exploration (by_rows.rs).
 
 mod ahead;
+mod branching;
 mod by_rows;
 mod checkpoint;
 mod cycles;
 mod kernel;
 mod lasso;
 mod marked;
+mod net_conditions;
 mod order;
 mod program;
 mod rank;
@@ -87,6 +89,9 @@ const FEWEST_LISTED: u64 = 1 << 12;
 
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
+
+/// Maximum number of states on a GPU for which the host finds paths for formulas of branching time: it loads all steps.
+const MOST_FOR_PATHS: u64 = 1 << 20;
 
 const NONE: u64 = u64::MAX;
 
@@ -161,6 +166,10 @@ pub struct GpuEngine<'a, S: Storage> {
     text: String,
     /// Whether states are the rows of an indexed table, with parents beside them.
     by_rows: bool,
+    /// Whether all states should stay listed.
+    keeps_all: bool,
+    /// Whether steps may be listed for formulas of branching time. Tests also sweep without such lists.
+    pub(crate) lists_steps: bool,
     /// Tables of the model's network and of a reduction; one word if there are none.
     tables: CudaSlice<u32>,
     kernel: Kernel,
@@ -229,7 +238,11 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
             Some(mut resumed) => (self.begin_again(&mut resumed, limits.bytes)?, resumed.found),
             None => match self.table.indexed().filter(|_| self.by_rows) {
                 Some(table) => (self.begin_by_rows(&table)?, None),
-                None => (self.begin(Some(LEVELS), self.first_listed(self.table.slots(), 0), limits.bytes)?, None),
+                None => {
+                    let slots = self.table.slots();
+                    let listed = if self.may_list_all(limits)? { slots } else { self.first_listed(slots, 0) };
+                    (self.begin(Some(LEVELS), listed, limits.bytes)?, None)
+                }
             },
         };
         let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
@@ -346,14 +359,56 @@ impl<S: Storage> BranchingTime for GpuEngine<'_, S> {
         exploration: &Exploration,
         limits: Limits,
     ) -> ctl::Outcome {
+        let mut outcome = branching.undecided(exploration);
+        let is_complete = exploration.end == End::Complete;
+        if !is_complete && !branching.may_be_decided_by_states(&outcome) {
+            return outcome;
+        }
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        let result = self.branch_on_gpu(branching, progress, exploration, limits, &mut outcome);
+        if !is_complete {
+            // The limit that ended the exploration is why verdicts are missing.
+            return outcome;
+        }
         self.last = None; // free its memory
-        // The limit is of the device's memory, and states and steps are in the host's.
-        let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
-        branching.answer(self.table, self.interpreted, interpreter, exploration, Limits { bytes, ..limits })
+        let has_paths = branching.with_witnesses && exploration.found.is_none();
+        let is_on_host = match unless_memory_ends(result) {
+            // Only the host has states and steps in an order that paths can be found in.
+            Ok(Some(())) => has_paths && exploration.counts.states <= MOST_FOR_PATHS,
+            Ok(None) => true,
+            Err(error) => {
+                outcome.why = Some(error);
+                false
+            }
+        };
+        if is_on_host {
+            // The limit is of the device's memory, and states and steps are in the host's.
+            let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
+            let limits = Limits { bytes, ..limits };
+            let on_host = branching.answer(self.table, self.interpreted, interpreter, exploration, limits);
+            outcome = outcome.with_paths_of(on_host);
+        } else if has_paths {
+            outcome.lack_paths(branching, MOST_FOR_PATHS);
+        }
+        outcome
     }
 }
 
 impl<'a, S: Storage> GpuEngine<'a, S> {
+    /// Keeps the list of all states, in the order of discovery, if it takes a small part of the memory: sweeps over the states in
+    /// that order decide most formulas sooner.
+    pub fn keep_all_listed(&mut self) {
+        self.keeps_all = true;
+    }
+
+    /// Whether a list of all states is wanted, and takes a small part of the memory.
+    fn may_list_all(&self, limits: Limits) -> Result<bool> {
+        let bytes = size_of::<u64>() as u64 * self.table.slots();
+        let is_small =
+            bytes <= self.table.device().free_memory()? / 8 && limits.hold(self.table.bytes().saturating_add(2 * bytes));
+        Ok(self.keeps_all && is_small)
+    }
+
     /// Measurements of the last exploration, if it was timed.
     pub fn measurements(&mut self) -> Result<Option<Measurements>> {
         let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.sources.timed) else { return Ok(None) };
@@ -405,6 +460,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             sources,
             text,
             by_rows,
+            keeps_all: false,
+            lists_steps: true,
             tables,
             kernel,
             marks,

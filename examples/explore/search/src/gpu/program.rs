@@ -1,8 +1,8 @@
 //! Texts of the programs that search on a GPU.
 
-use crate::codegen::{Choosing, generate, tables};
+use crate::codegen::{Choosing, generate, numbered_conditions, tables};
 use warpset_model::checks::Checks;
-use warpset_model::ir::Model;
+use warpset_model::ir::{Expression, Model};
 use warpset_model::reduction::stubborn::Stubborn;
 
 const KERNEL: &str = include_str!("explore.cu");
@@ -16,6 +16,10 @@ const CHOOSING: &str = include_str!("choosing.cuh");
 /// The search for accepting cycles: what a state's flags say, and the kernels.
 const RESIDUE_FLAGS: &str = include_str!("residue.cuh");
 const RESIDUE_KERNELS: &str = include_str!("residue.cu");
+
+/// Sets of states for formulas of branching time.
+const NET_VALUES: &str = include_str!("net_values.cuh");
+const BRANCHING_KERNELS: &str = include_str!("branching.cu");
 
 /// Name of the program in messages of the compiler.
 pub(super) const PROGRAM: &str = "explore.cu";
@@ -42,6 +46,9 @@ pub(super) const SURROUNDINGS: &str = "\
 #define EXPLORE_BLOCKS(threads) (768 / threads)
 #ifndef EXPLORE_RANKS
 #define EXPLORE_RANKS 0
+#endif
+#ifndef EXPLORE_BRANCHING
+#define EXPLORE_BRANCHING 0
 #endif
 #ifndef EXPLORE_BY_ROWS
 #define EXPLORE_BY_ROWS 0
@@ -98,6 +105,13 @@ impl<'a> Sources<'a> {
     /// Program text for one rank of several.
     pub fn rank(self) -> String {
         format!("#define EXPLORE_RANKS 1\n{}", self.text(false))
+    }
+
+    /// Program text that evaluates formulas of branching time. `conditions`: those that are compiled.
+    pub fn branching(self, conditions: &[Expression]) -> String {
+        let steps = Sources::new(self.model, &Checks::default()).text(true);
+        let conditions = numbered_conditions(self.model, conditions);
+        format!("#define EXPLORE_BRANCHING 1\n{steps}{NET_VALUES}{conditions}{BRANCHING_KERNELS}")
     }
 
     /// The tables that the text reads; at least one word.
