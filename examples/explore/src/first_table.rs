@@ -344,11 +344,11 @@ mod tests {
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
         // Lists of two levels leave more to the table.
         let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
-        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (8 * 24 << 30) / 69);
-        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (8 * 24 << 30) / 37);
+        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (192 << 30) / 69);
+        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (192 << 30) / 37);
         // Roots of a reference of 30 bits and a last word of 10 bits fit slots of 4 bytes, those with one of 29 bits do not.
         let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
-        assert_eq!([trees(10), trees(29)], [(8 * 24 << 30) / 45, (8 * 24 << 30) / 77]);
+        assert_eq!([trees(10), trees(29)], [(192 << 30) / 45, (192 << 30) / 77]);
     }
 
     #[test]
