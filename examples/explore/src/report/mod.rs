@@ -28,7 +28,7 @@ use warpset_model::warnings::Warnings;
 use warpset_search::checkpoint::Status;
 use warpset_search::coverage::Unreached;
 use warpset_search::ctl::{self, Branching};
-use warpset_search::exploration::{Counts, End, Exploration, Found};
+use warpset_search::exploration::{Counts, End, Exploration, Found, bytes_of_marks};
 use warpset_search::liveness::check::{Conclusion, Question, Verdict};
 use warpset_search::liveness::possible::{Outcome, Possible};
 use warpset_search::measurements::Measurements;
@@ -274,10 +274,10 @@ impl Report<'_> {
 
     /// Describes how memory was exhausted: the limit, and the memory needed as far as the table and the lists show it.
     fn memory_text(&self) -> String {
-        let Some(limit) = self.memory else { return "no more memory".into() };
-        let at = format!("stopped at --memory {}", HumanBytes(limit));
+        let limit = self.memory.map(HumanBytes);
+        let at = limit.map_or_else(|| "no more memory".into(), |limit| format!("stopped at --memory {limit}"));
         if self.ranks.is_some() {
-            return format!("{at} of each device");
+            return if self.memory.is_some() { format!("{at} of each device") } else { at };
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
         let needed = |bytes: u64| format!("; twice as many states need about --memory {}", HumanBytes(bytes));
@@ -287,6 +287,11 @@ impl Report<'_> {
         let nodes = if of_nodes > fill { format!(", its nodes {of_nodes:.0} %") } else { String::new() };
         let lack = match self.memory_lacks() {
             Some(part @ ("slots" | "nodes")) => format!("; its {part} were full"),
+            // Other searches mark waiting states in the table when they do not fit a list.
+            Some(_) if self.model.property.is_none() => format!(
+                "; the lists had no room for more, and marks of waiting states take {} beside this table",
+                HumanBytes(bytes_of_marks(stats.slots))
+            ),
             Some(_) => "; the lists had no room for more".into(),
             None => String::new(),
         };
