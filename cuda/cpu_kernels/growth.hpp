@@ -15,8 +15,8 @@
 
 namespace warpset {
 
-// The vectors of a bucket table that were not put into a larger one: a bit for each slot, the lowest bits first; or, without bits,
-// a list of slots.
+// The vectors of a bucket table that were not put into a larger one: a bit for each slot, the lowest bits first; or, without
+// bits, a list of slots.
 struct LeftVectors {
     static constexpr u32 slots_per_word = 64;
     u64* bits;

@@ -182,8 +182,8 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     }
 
     /// Enlarges this table, which has `slots` slots and which nothing else uses, where it is: its memory is enlarged, and vectors
-    /// move inside of it. Calls `begin` before anything is changed. Adds the vectors that are in no slot afterwards to `unplaced`,
-    /// for the caller to put. Returns false if the table cannot grow so. Then, and after an error before `begin`, nothing has
+    /// move inside of it. Calls `begin` before anything is changed. Adds the vectors that are in no slot afterwards to
+    /// `unplaced`, for the caller to put. Returns false if the table cannot grow so. Then, and after an error before `begin`, nothing has
     /// changed. This is the default.
     fn grow_in_place(
         &mut self,
@@ -195,8 +195,8 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
         Ok(false)
     }
 
-    /// Bytes that [`grow_in_place`](Self::grow_in_place) takes besides the enlarged table, at most, if the table has `slots` slots
-    /// by then. `None` if it cannot grow so, which is the default.
+    /// Bytes that [`grow_in_place`](Self::grow_in_place) takes besides the enlarged table, at most, if the table has `slots`
+    /// slots by then. `None` if it cannot grow so, which is the default.
     fn bytes_beside(&self, _parameters: &Parameters<'_>, _slots: u64) -> Option<u64> {
         None
     }

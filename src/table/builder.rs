@@ -248,8 +248,9 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
     ///
     /// Only batches from host slices make a table grow. The table grows by a factor of four while it takes little of the free
     /// memory, or of its [limit](Self::memory), then by two, and finally takes all the rest. A table that has grown by four is a
-    /// fifth full. Growth moves every vector, so earlier references become stale. References returned by the batch that triggered the growth refer to the grown table. A vector that finds no free
-    /// slot even in a table of 64 times the needed slots is [`Outcome::Full`](crate::Outcome::Full).
+    /// fifth full. Growth moves every vector, so earlier references become stale. References returned by the batch that triggered
+    /// the growth refer to the grown table. A vector that finds no free slot even in a table of 64 times the needed slots is
+    /// [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
         self
