@@ -183,8 +183,8 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
 
     /// Enlarges this table, which has `slots` slots and which nothing else uses, where it is: its memory is enlarged, and vectors
     /// move inside of it. Calls `begin` before anything is changed. Adds the vectors that are in no slot afterwards to
-    /// `unplaced`, for the caller to put. Returns false if the table cannot grow so. Then, and after an error before `begin`, nothing has
-    /// changed. This is the default.
+    /// `unplaced`, for the caller to put. Returns false if the table cannot grow so. Then, and after an error before `begin`,
+    /// nothing has changed. This is the default.
     fn grow_in_place(
         &mut self,
         _parameters: &Parameters<'_>,

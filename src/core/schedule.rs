@@ -3,9 +3,9 @@
 //! A table that grows in place (`Bytes::in_place`) doubles as long as that fits, and then takes the rest.
 //!
 //! Other tables need the old and the new table at once. If they doubled for as long as they can, they would end with a third to
-//! two thirds of the memory: if a table takes more than a third, one of twice the size does not fit beside it. So their last growth
-//! starts from a table that is small compared with the limit, and takes all the rest: from a sixteenth of the limit to fifteen
-//! sixteenths.
+//! two thirds of the memory: if a table takes more than a third, one of twice the size does not fit beside it. So their last
+//! growth starts from a table that is small compared with the limit, and takes all the rest: from a sixteenth of the limit to
+//! fifteen sixteenths.
 //!
 //! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
 //! used. So the last growth comes early ([`Taste::Early`]) only if the limit is memory of the table's own.
