@@ -1,7 +1,7 @@
 //! Growth of tables: every vector moves into a larger table.
 
 use super::ending::Ending;
-use super::growth_limit::{Growth, LEAST_GROWTH, WORTH_WHILE};
+use super::growth_limit::{FULL, Growth, LEAST_GROWTH, WORTH_WHILE};
 use super::relocation::move_by_relocation;
 use super::schedule::nodes_of_next;
 use super::table::{FIND_OR_PUT, RawTable, TableState};
@@ -331,7 +331,7 @@ impl RawTable {
         {
             return Err(error);
         }
-        if Self::grow_in_place(&mut sized, &parameters, now.slots)? {
+        if self.grow_in_place(&mut sized, &parameters, now.slots)? {
             return sized.complete();
         }
         // More vectors than usual would be left, so the table needs a second one after all.
@@ -363,9 +363,13 @@ impl RawTable {
         sized.complete()
     }
 
-    /// Enlarges a table where it is. Returns false if the machine cannot do this; then nothing has changed. Afterwards some
-    /// vectors may be in no slot.
-    fn grow_in_place(sized: &mut TableState, parameters: &Parameters<'_>, slots: u64) -> Result<bool> {
+    /// Enlarges a table where it is. Returns false if the machine cannot do this, or if some vectors might find no slot; then
+    /// nothing has changed. Afterwards some vectors may be in no slot yet.
+    fn grow_in_place(&self, sized: &mut TableState, parameters: &Parameters<'_>, slots: u64) -> Result<bool> {
+        let larger = parameters.spec.slots(&self.geometry.of_spec(parameters.spec), parameters.buckets);
+        if sized.store.stored()?[0] as f64 > FULL * larger as f64 {
+            return Ok(false);
+        }
         let TableState { store, buckets, generation, unplaced, .. } = sized;
         // References name slots, so they are stale from then on.
         store.grow_in_place(parameters, slots, unplaced, &mut || {

@@ -17,7 +17,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// Fill up to which every vector finds a slot.
-const FULL: f64 = 0.95;
+pub(super) const FULL: f64 = 0.95;
 
 /// Number of nodes that a table gets, as a multiple of the forecast. If a tenth of the nodes is missing, a tenth of the slots
 /// stays empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches, forecasts made at a
