@@ -226,7 +226,7 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, mo
         // Slots of 4 bytes, unless roots have too many bits for them.
         TableKind::TreeCompact if has_trees(kind, layout.words) => {
             let narrow = slots(eighths_a_slot(kind, layout.words, listed));
-            let fit = keys_fit(root_bits(layout, nodes_beside(narrow) + MORE_NODES), 4, narrow);
+            let fit = keys_fit(roots_of(layout, narrow), 4, narrow);
             if fit { narrow } else { slots(eighths_a_slot(TableKind::Tree, layout.words, listed)) }
         }
         _ => slots(eighths_a_slot(kind, layout.words, listed)),
@@ -243,6 +243,11 @@ fn root_bits(layout: &Layout, nodes: u64) -> u32 {
     let reference = (u64::BITS - nodes.leading_zeros()).max(10);
     let ends_in_word = (layout.words - 1).is_power_of_two();
     (if ends_in_word { reference + layout.last_bits() } else { 2 * reference }).max(20)
+}
+
+/// Bits of the root of a state in a tree of a first table of this many slots.
+pub fn roots_of(layout: &Layout, slots: u64) -> u32 {
+    root_bits(layout, nodes_beside(slots) + MORE_NODES)
 }
 
 /// Whether keys of some bits fit slots of 2 or 4 bytes in a table of this many (`RootTable::slot_bits` has the rule).
@@ -339,11 +344,11 @@ mod tests {
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
         // Lists of two levels leave more to the table.
         let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
-        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (8 * 24 << 30) / 69);
-        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (8 * 24 << 30) / 37);
+        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (192 << 30) / 69);
+        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (192 << 30) / 37);
         // Roots of a reference of 30 bits and a last word of 10 bits fit slots of 4 bytes, those with one of 29 bits do not.
         let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
-        assert_eq!([trees(10), trees(29)], [(8 * 24 << 30) / 45, (8 * 24 << 30) / 77]);
+        assert_eq!([trees(10), trees(29)], [(192 << 30) / 45, (192 << 30) / 77]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Bytes that a state of a model takes in each kind of table: for `--tables`, and for the comment of `--emit`.
 
-use crate::first_table::{self, NODE, keys_fit, slot_bytes};
+use crate::first_table::{self, NODE, keys_fit, roots_of, slot_bytes};
 use crate::options::{DisplayOptions, KEY_WORDS, TableOptions};
 use anyhow::Result;
 use serde::Serialize;
@@ -45,6 +45,15 @@ fn kinds(layout: &Layout) -> [BytesOf; 5] {
         let (table, becomes, nodes, node_bytes) = (kind.name(), None, 0, 0);
         BytesOf { table, becomes, slots, nodes, node_bytes, text }
     };
+    // Narrow slots, and the number of slots from which on keys or roots fit them.
+    let narrow = |key_bits: &dyn Fn(u64) -> u32| -> (Vec<SlotBytes>, String) {
+        let fits = |bytes: u64, slots: &u64| keys_fit(key_bits(*slots), bytes, *slots);
+        let from = |bytes: u64| LOG2_SLOTS.map(|log2| 1u64 << log2).find(|slots| fits(bytes, slots)).map(|slots| (bytes, slots));
+        let mut found: Vec<(u64, u64)> = [2, 4].into_iter().filter_map(from).collect();
+        found.dedup_by_key(|(_, slots)| *slots); // wider slots that no smaller table needs
+        let text: String = found.iter().map(|(bytes, slots)| format!("{bytes} from 2^{} slots on, ", slots.ilog2())).collect();
+        (found.into_iter().map(|(bytes, from_slots)| SlotBytes { bytes, from_slots }).chain(all(8)).collect(), text + "else 8")
+    };
     let trees = |kind, slots: Vec<SlotBytes>, roots: &str| match nodes {
         0 => BytesOf {
             becomes: Some(TableKind::Bucket.name()),
@@ -55,13 +64,8 @@ fn kinds(layout: &Layout) -> [BytesOf; 5] {
             BytesOf { nodes, node_bytes: NODE, ..of(kind, slots, text) }
         }
     };
-    let roots: Vec<_> = [2, 4, 8].map(|bytes| SlotBytes { bytes, from_slots: 0 }).to_vec();
+    let (roots, roots_text) = narrow(&|slots| if nodes == 0 { layout.end } else { roots_of(layout, slots) });
     let bucket = if padded > 4 * words { format!(", {padded} where slots are padded") } else { String::new() };
-    // Numbers of slots from which on slots of keys are narrower.
-    let from = |bytes: u64| {
-        let fits = |from_slots: &u64| keys_fit(layout.end, bytes, *from_slots);
-        LOG2_SLOTS.map(|log2| 1u64 << log2).find(fits).map(|from_slots| SlotBytes { bytes, from_slots })
-    };
     let compact = if layout.words > KEY_WORDS {
         let text = "as tree-compact: states have more than 64 bits".to_string();
         BytesOf {
@@ -71,17 +75,15 @@ fn kinds(layout: &Layout) -> [BytesOf; 5] {
             ..of(TableKind::Compact, roots.clone(), text)
         }
     } else {
-        let narrow: Vec<_> = [2, 4].into_iter().filter_map(from).collect();
-        let text = narrow.iter().map(|slot| format!("{} from 2^{} slots on, ", slot.bytes, slot.from_slots.ilog2()));
-        let text = text.collect::<String>() + "else 8";
-        of(TableKind::Compact, [narrow, all(8)].concat(), text)
+        let (slots, text) = narrow(&|_| layout.end);
+        of(TableKind::Compact, slots, text)
     };
     let index = [(4 * words + 8, 1 << 24), (4 * words + 4, 0)].map(|(bytes, from_slots)| SlotBytes { bytes, from_slots });
     let indexed = format!("{} for a row, and 4 of the index, or 8 from 2^24 slots on", 4 * words);
     [
         of(TableKind::Bucket, all(padded), format!("{}{bucket}", 4 * words)),
         trees(TableKind::Tree, all(8), "8"),
-        trees(TableKind::TreeCompact, roots, "2, 4 or 8"),
+        trees(TableKind::TreeCompact, roots, &roots_text),
         compact,
         of(TableKind::Indexed, index.to_vec(), indexed),
     ]
@@ -145,7 +147,13 @@ mod tests {
         assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
         assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
         assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
-        assert!(of(3, 72).contains("  tree-compact  2, 4 or 8 for a root, and up to 1 node of 8, shared\n"), "{}", of(3, 72));
+        assert!(
+            of(3, 72).contains(
+                "  tree-compact  2 from 2^11 slots on, 4 from 2^10 slots on, else 8 for a root, and up to 1 node of 8, shared\n"
+            ),
+            "{}",
+            of(3, 72)
+        );
         let bytes = |words, bits| kinds(&Layout { words, bits, end: bits, ..Layout::default() }).map(|of| of.slots);
         assert_eq!(bytes(2, 54)[3], [(4, 1 << 28), (8, 0)].map(|(bytes, from_slots)| SlotBytes { bytes, from_slots }));
         assert_eq!(bytes(5, 140)[0], [SlotBytes { bytes: 32, from_slots: 0 }]);

@@ -18,6 +18,7 @@ pub struct Marks {
 
 impl Marks {
     /// Marks from bits of slots, 32 of them in a word.
+    #[cfg(feature = "cuda")]
     pub fn of_words(words: &[u32]) -> Self {
         let word = |pair: &[u32]| u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
         let bits: Vec<u64> = words.chunks(2).map(word).collect();

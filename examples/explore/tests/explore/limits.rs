@@ -429,6 +429,7 @@ pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
         assert_eq!(marked["path"]["length"].as_u64(), Some(4), "{marked}");
         let ended = tight(table + slots / 4);
         assert_eq!((&ended["end"], &ended["table"]["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{ended}");
+        assert!(ended["explored"].as_str().is_some_and(|text| text.contains("marks of waiting states take 24")), "{ended}");
         assert_eq!(ended["path"], Value::Null, "{ended}");
     }
 }
@@ -457,7 +458,7 @@ pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
     let file = folder.path().join("saved");
     let file = file.to_str().unwrap();
     let saved = on_small_gpu(place, &path, &[&options[..], &limit, &["--checkpoint", file, "--max-states", "9000"]].concat());
-    assert_eq!(saved["end"], Value::from("states"), "{saved}");
+    assert_eq!(saved["end"], Value::from("max-states"), "{saved}");
     // The table of the checkpoint has its own capacity.
     let resumed = on_small_gpu(place, &path, &[&options[2..], &limit, &["--resume", file]].concat());
     assert_eq!((&resumed["end"], counts(&resumed)), (&Value::from("complete"), counts(&marked)), "{resumed}");
