@@ -104,7 +104,8 @@ impl Chart {
             }
             rows.push(row);
         }
-        let (initial, ending) = (state_text(model, &run.states[0]), escaping::line(&ending).into());
+        let text_of = if states == States::Whole { whole_state_text } else { state_text };
+        let (initial, ending) = (text_of(model, &run.states[0]), escaping::line(&ending).into());
         Self { lanes: names, initial, rows, arrows, begins: run.begins, ending }
     }
 
