@@ -4,6 +4,7 @@
 //! of the table. If there is memory for all steps, they are listed once, and each operator sweeps over the lists; otherwise each
 //! sweep computes the successors again, and looks them up in the table.
 
+use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
 use super::net_conditions::NetConditions;
 use super::order::Order;
@@ -304,7 +305,7 @@ impl<'a, S: Storage> OnGpu<'a, S> {
 
     /// All places, from the last one or from the first one on.
     fn in_order(&self, descends: bool) -> Places {
-        let (mut lists, mut numbers, mut is_wide) = (Default::default(), 0, false);
+        let (mut lists, mut numbers, mut is_wide) = (States::default(), 0, false);
         if let Some((order, of_slots)) = &self.order {
             (lists, numbers) = (order.states(&self.stream), of_slots.device_ptr(&self.stream).0);
             is_wide = order.wide().is_some();
