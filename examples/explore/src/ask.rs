@@ -1,7 +1,7 @@
 //! What is asked of a model: of its runs by its own property process, a formula or an automaton in a file; of where its states
 //! lead; and of each state.
 
-use crate::options::{CheckOptions, DisplayOptions, RunOptions};
+use crate::options::{CheckOptions, DisplayOptions, InputOptions, RunOptions};
 use crate::properties::Properties;
 use anyhow::{Context, Result, bail, ensure};
 use warpset_model::checks::{Checks, Role};
@@ -35,7 +35,17 @@ pub struct Inquiry {
 
 impl Inquiry {
     /// What the options ask or, with `properties`, those of their round. Gives the model the automaton of the question.
-    pub fn of(of_states: &CheckOptions, runs: &RunOptions, model: &mut Text, properties: Option<&Properties>) -> Result<Self> {
+    pub fn of(
+        input: &InputOptions,
+        of_states: &CheckOptions,
+        runs: &RunOptions,
+        model: &mut Text,
+        properties: Option<&Properties>,
+    ) -> Result<Self> {
+        if input.no_property {
+            ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
+            model.model_mut().remove_property();
+        }
         let severity = of_states.severity();
         let mut warnings = Warnings::default();
         warnings.add(&model.model().source, model.warnings(), severity, program::has_colors());
@@ -95,10 +105,6 @@ fn question(
     model: &mut Text,
     warnings: &mut Warnings,
 ) -> Result<Option<(Question, Named)>> {
-    if runs.no_property {
-        ensure!(model.model().property.is_some(), "--no-property: the model has no property process");
-        model.model_mut().remove_property();
-    }
     let mut warn = |source: &Source, of: &[Warning]| warnings.add(source, of, of_states.severity(), program::has_colors());
     let asked = if let Some(text) = &runs.ltl {
         let source = Source { name: "--ltl".into(), text: text.clone() };
@@ -125,8 +131,11 @@ fn question(
         ("--goal", !of_states.goal.is_empty()),
     ];
     for (name, is_given) in others {
-        let how =
-            if runs.ltl.is_some() || runs.buchi.is_some() { "" } else { " (--no-property ignores the model's property process)" };
+        let how = if runs.ltl.is_some() || runs.buchi.is_some() {
+            String::new()
+        } else {
+            format!(" of the model; ask in two runs: one with --no-property, which checks states only, and one without {name}")
+        };
         ensure!(!is_given, "{name} checks states and cannot be combined with a property of runs{how}");
     }
     Ok(Some((Question::of(model.model(), text, runs.fair.is_some()), automaton)))

@@ -81,7 +81,7 @@ impl Ending<'_> {
         let Figures { spec, stats, extras, ranks } = figures;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
-        let start = Instant::now();
+        let (start, show) = (Instant::now(), options.display.shown());
         let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
         let finding = exploration.found.as_ref().filter(is_told).map(|found| {
             let states = explorer.path(found, limits);
@@ -125,17 +125,20 @@ impl Ending<'_> {
             (None, None) => witness.map_or_else(String::new, |(answered, _)| report::branching::shows(answered)),
         };
         let page = outputs.report.map(|output| {
-            let path = found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending())));
+            let path =
+                found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending(), show), show));
             (output, path.unwrap_or_default())
         });
         if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
             let json = || {
+                let run = conclusion
+                    .as_ref()
+                    .and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question, show));
                 let run =
-                    conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
-                let run = run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model)));
-                path.map(|path| path.json(model, checks)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
+                    run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model, show)));
+                path.map(|path| path.json(model, checks, show)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
             };
-            unwritten.keep(write_trace(output, || Chart::new(model, run, ending()), json));
+            unwritten.keep(write_trace(output, || Chart::new(model, run, ending(), show), json));
         }
         let mut colored = String::new();
         let coverage = coverage.map(|coverage| {
@@ -164,6 +167,7 @@ impl Ending<'_> {
         let mut report = Report {
             model,
             checks,
+            states: show,
             device,
             spec,
             table_reason: first_table::why(&options.table, options.checkpoints.resume.is_some(), &model.layout, spec),

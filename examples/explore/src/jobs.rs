@@ -33,7 +33,7 @@ pub enum Job {
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The columns are those of [`Job::column`].
-const USES: [(&str, &str); 58] = [
+const USES: [(&str, &str); 59] = [
     ("model", "uuuuuuuu"),
     ("format", "uuuuuuuu"),
     ("interleave", "uuuuuuuu"),
@@ -91,6 +91,7 @@ const USES: [(&str, &str); 58] = [
     ("record", "u-------"),
     ("record_bytes", "u-------"),
     ("progress", "u..u...-"),
+    ("states", "u-uu----"),
     ("json", "u-uuuuuu"),
     ("generate", "--------"),
 ];
@@ -152,7 +153,7 @@ const CONTRADICT: [(&str, &[&str], &str); 20] = [
 
 impl Job {
     /// The job that options choose, of a model that is not yet read: `--step` is taken for a part of a search.
-    pub fn of(Options { checks, runs, outputs, walks, .. }: &Options) -> Self {
+    pub fn of(Options { input, runs, outputs, walks, .. }: &Options) -> Self {
         let of_file = |job: fn(PathBuf) -> Self, file: &Option<PathBuf>| file.clone().map(job);
         let chosen = [
             of_file(Self::Emit, &outputs.emit),
@@ -160,7 +161,7 @@ impl Job {
             of_file(Self::EmitBuchi, &runs.emit_buchi),
             walks.asked().map(Self::Simulate),
             outputs.tables.then_some(Self::Tables),
-            of_file(Self::Properties, &checks.properties),
+            of_file(Self::Properties, &input.properties),
         ];
         chosen.into_iter().flatten().next().unwrap_or_default()
     }
@@ -246,12 +247,19 @@ fn contradiction(given: &[String]) -> Option<(&'static str, &'static str, &'stat
     pairs.find(|(_, other, _)| has(given, other))
 }
 
-/// Returns an error that names both options if a job does not use an option, or if two options contradict each other.
-pub fn ensure_go_together(command: &mut Command, job: &Job, given: &[String]) -> Result<(), clap::Error> {
+/// Returns an error that names both options if a job does not use an option, or if two options contradict each other. `apart`:
+/// commands that ask about states and about runs, if one command asks about both.
+pub fn ensure_go_together(
+    command: &mut Command,
+    job: &Job,
+    given: &[String],
+    apart: Option<[String; 2]>,
+) -> Result<(), clap::Error> {
     let refused = job.unused(given).map(|unused| (unused, job.option(), "it has no effect there"));
     let Some((one, other, why)) = refused.or_else(|| contradiction(given)) else { return Ok(()) };
     let [one, other] = [one, other].map(|id| argument(command, id));
-    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}")))
+    let apart = apart.map(|[states, runs]| format!("; ask in two runs:\n\n  {states}\n  {runs}")).unwrap_or_default();
+    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}{apart}")))
 }
 
 /// An option as the usage shows it.
@@ -285,7 +293,8 @@ mod tests {
     /// The options of the command line, by clap.
     fn options() -> Vec<String> {
         let command = Options::command();
-        command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+        let all = command.get_arguments().map(|argument| argument.get_id().to_string());
+        all.filter(|id| id != "help" && id != "version").collect()
     }
 
     /// An option with a value, after the options that it requires.

@@ -6,6 +6,7 @@
 //! cargo run --release -p warpset-explore -- --help
 //! ```
 
+mod apart;
 mod archive;
 mod ask;
 mod compiling;

@@ -103,7 +103,7 @@ impl Attempt<'_> {
     fn run(&self, text: &mut Text, outputs: Outputs) -> Result<u8> {
         let Self { options, plan, .. } = *self;
         let Options { table, measures, display, .. } = options;
-        let inquiry = Inquiry::of(&options.checks, &options.runs, text, self.properties)?;
+        let inquiry = Inquiry::of(&options.input, &options.checks, &options.runs, text, self.properties)?;
         if self.warns {
             print_warnings(&inquiry.warnings, options.checks.strict)?;
         }
@@ -238,7 +238,9 @@ fn saved(
     );
     let begun = opened.map_or(0, Opened::levels);
     let checkpoints = identity.zip(schedule(options));
-    Ok((kind, checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, kind, begun))))
+    let conditions = inquiry.checks.conditions.len();
+    let checkpoints = checkpoints.map(|(identity, schedule)| Checkpoints::new(schedule, identity, conditions, kind, begun));
+    Ok((kind, checkpoints))
 }
 
 /// Prints warnings; with `strict` they end the search.

@@ -21,6 +21,7 @@ use warpset::{Bucket, CompactTree, Device, Erased, Indexed, Root, Spec, Storage,
 use warpset_model::checks::Checks;
 use warpset_model::interpreter::Interpreter;
 use warpset_model::language::Text;
+#[cfg(feature = "cuda")]
 use warpset_model::reduction::stubborn::Stubborn;
 use warpset_model::trace;
 use warpset_search::checkpoint::{Checkpoints, Opened, Resumed};

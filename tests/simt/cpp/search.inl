@@ -46,6 +46,10 @@
 #define expand_states GRAPH_NAMED(expand_states)
 #define list_states GRAPH_NAMED(list_states)
 #define find_starts GRAPH_NAMED(find_starts)
+#define read_listed GRAPH_NAMED(read_listed)
+#define list_references GRAPH_NAMED(list_references)
+#define mark_listed GRAPH_NAMED(mark_listed)
+#define take_marked GRAPH_NAMED(take_marked)
 
 #include "graph.h"
 #include "script.h"

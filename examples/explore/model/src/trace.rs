@@ -3,8 +3,8 @@
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 use crate::ir::ids::RuleId;
-use crate::ir::{Action, Buffer, Model, Process, Span, TransitionId, VariableId};
-use crate::messages::Message;
+use crate::ir::{Action, Buffer, Model, Operation, Process, Span, TransitionId, VariableId};
+use crate::messages::{Kind, Message};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -73,14 +73,14 @@ pub fn all_steps(
 
 impl Path {
     /// The path as text: a title, the initial state, then each step with the variables that it changes, then the violation.
-    pub fn text(&self, model: &Model, checks: &Checks, title: &str) -> String {
+    pub fn text(&self, model: &Model, checks: &Checks, title: &str, states: States) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
         line(title.into());
-        line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
+        line(initial_line(model, &self.states[0], states));
         for (number, step) in self.steps.iter().enumerate() {
             let (from, to) = (&self.states[number], &self.states[number + 1]);
-            for (at, part) in step_lines(model, *step, from, to).into_iter().enumerate() {
+            for (at, part) in step_lines(model, *step, from, to, states).into_iter().enumerate() {
                 line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
             }
         }
@@ -92,9 +92,9 @@ impl Path {
         text
     }
 
-    pub fn json(&self, model: &Model, checks: &Checks) -> Value {
+    pub fn json(&self, model: &Model, checks: &Checks, show: States) -> Value {
         let steps = self.steps.iter().enumerate();
-        let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1]));
+        let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1], show));
         json!({
             "model": model.source.name,
             "violation": { "kind": self.violation.kind(checks), "text": checks.describe(&self.violation, model) },
@@ -124,20 +124,71 @@ pub fn lines_of(model: &Model) -> String {
     }
 }
 
-/// Lists a step: one line for its transitions, one for the statement of each, and one for its changes, if any. `None` for `step`
-/// means that no step is possible.
-pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
-    let moves = step.map(|step| {
-        let sent = Message::of(model, step, from, to).map_or_else(Vec::new, |message| message.values);
-        describe(model, step, |id| describe_at(model, id, &line_of(model, id), &sent))
-    });
-    let moves = moves.unwrap_or_else(|| "no step is possible: the run stays in this state".into());
-    let of_step = step.into_iter().flat_map(|step| match step {
-        Step::Transition { id, receiver } => transitions(id, receiver).map(|id| statement(model, id)).collect(),
-        Step::Firing(_) | Step::Rule(_) => Vec::new(),
-    });
-    let more = of_step.chain([changes_text(model, from, to)]).filter(|line| !line.is_empty());
-    std::iter::once(moves).chain(more).collect()
+/// The line of a path's first state.
+pub fn initial_line(model: &Model, initial: &[u32], states: States) -> String {
+    let text = if states == States::Whole { whole_state_text(model, initial) } else { state_text(model, initial) };
+    format!("  0. initial state: {text}")
+}
+
+/// Parts of the states that a path shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum States {
+    /// The values that a step changes.
+    #[default]
+    Changes,
+    /// All values behind each step, too.
+    Whole,
+}
+
+/// Lists a step: a line for each transition or, for a network or a net, for its label; one for its changes, if any; and one for
+/// the whole state, if it is wanted. `None` for `step` means that no step is possible.
+pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], states: States) -> Vec<String> {
+    let mut lines = match step {
+        None => vec!["no step is possible: the run stays in this state".into()],
+        Some(step @ Step::Transition { id, receiver }) => {
+            let message = Message::of(model, step, from, to);
+            let others = receiver.map(|id| format!("with {}", move_line(model, id, message.as_ref())));
+            std::iter::once(move_line(model, id, message.as_ref())).chain(others).collect()
+        }
+        Some(step) => vec![describe_step(model, step)],
+    };
+    lines.push(changes_text(model, from, to));
+    lines.retain(|line| !line.is_empty());
+    if states == States::Whole {
+        lines.push(format!("state: {}", whole_state_text(model, to)));
+    }
+    lines
+}
+
+/// A process's part of a step: its statement or, if the text has none, its locations; then the line and the message. For example
+/// `Client: sync answer?x; (wait -> done, line 7, receives answer(4))`.
+fn move_line(model: &Model, id: TransitionId, message: Option<&Message>) -> String {
+    let transition = &model.transitions[id];
+    let process = &model.processes[transition.process];
+    let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
+    let (statement, moved) = (statement(model, id), format!("{from} -> {to}"));
+    let has_statement = !statement.is_empty();
+    let line = (transition.span.line > 0).then(|| format!("line {}", transition.span.line));
+    let message = message.and_then(|message| message_text(&transition.action, message));
+    let notes = [Some(moved.clone()).filter(|_| has_statement && from != to), line, message];
+    let notes = list(notes.into_iter().flatten());
+    let notes = if notes.is_empty() { notes } else { format!(" ({notes})") };
+    format!("{}: {}{notes}", escaping::line(&process.name), if has_statement { statement } else { moved })
+}
+
+/// What an action does with the message of its step.
+fn message_text(action: &Action, message: &Message) -> Option<String> {
+    let verb = match action {
+        Action::Alone => return None,
+        Action::Send { .. } | Action::Buffered { operation: Operation::Send, .. } => "sends",
+        Action::Receive { .. } | Action::Buffered { operation: Operation::Receive, .. } => "receives",
+        Action::Buffered { operation: Operation::Lose, .. } => return Some(format!("loses a message on {}", message.channel)),
+    };
+    let values = if message.values.is_empty() { String::new() } else { format!("({})", numbers(&message.values)) };
+    Some(match message.signal {
+        Some(signal) => format!("{verb} {signal}{values} on {}", message.channel),
+        None => format!("{verb} {}{values}", message.channel),
+    })
 }
 
 /// The statement of a transition on one line, without its locations; empty if the text has none.
@@ -153,41 +204,92 @@ pub fn statement(model: &Model, id: TransitionId) -> String {
 
 /// The variables that differ between two states: `x: 0 -> 1, y: 2 -> 3`.
 pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
-    let pairs = values_text(model, from).into_iter().zip(values_text(model, to));
-    let changed = pairs.filter(|((_, old), (_, new))| old != new);
-    list(changed.map(|((name, old), (_, new))| format!("{}: {old} -> {new}", escaping::line(&name))))
+    let changed = changes(model, from, to).into_iter();
+    list(changed.map(|(name, old, new)| format!("{}: {} -> {}", escaping::line(&name), old.text(), new.text())))
 }
 
-/// Names and values of all variables as text. A buffered channel is one variable, with its messages from the oldest:
-/// `[(1, 3)]`.
-fn values_text(model: &Model, state: &[u32]) -> Vec<(String, String)> {
-    if model.net.is_some() {
-        return variables(model, state).into_iter().map(|(name, tokens)| (name, tokens.to_string())).collect();
+/// The value of a variable, or the messages of a buffered channel, oldest first, which is shown as one variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown<'m> {
+    Number(i32),
+    /// Signals, if the language has any, and values.
+    Messages(Vec<(Option<&'m str>, Vec<i32>)>),
+}
+
+impl Shown<'_> {
+    /// `3`, or `[(1, 3), (2, 4)]`.
+    fn text(&self) -> String {
+        let message = |(signal, values): &(Option<&str>, Vec<i32>)| match (signal, &values[..]) {
+            (Some(signal), []) => (*signal).to_string(),
+            (Some(signal), values) => format!("{signal}({})", numbers(values)),
+            (None, [value]) => value.to_string(),
+            (None, values) => format!("({})", numbers(values)),
+        };
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Messages(messages) => format!("[{}]", list(messages.iter().map(message))),
+        }
     }
-    let buffers: Vec<&Buffer> = model.buffers.iter().filter(|buffer| !buffer.values.is_empty()).collect();
-    let of_messages: HashSet<VariableId> = buffers.iter().flat_map(|buffer| buffer.values.iter().copied()).collect();
-    let shown = written(model).filter(|variable| !of_messages.contains(variable));
-    let values = shown.flat_map(|variable| match buffers.iter().find(|buffer| buffer.length == variable) {
-        Some(buffer) => vec![(buffer.name.clone(), messages(model, state, buffer))],
-        None => elements(model, state, variable).map(|(name, value)| (name, value.to_string())).collect(),
+
+    /// A number, or a list of messages: each is a list of its signal, if it has one, and its values.
+    fn json(&self) -> Value {
+        let message = |(signal, values): &(Option<&str>, Vec<i32>)| -> Value {
+            signal.iter().map(|signal| json!(signal)).chain(values.iter().map(|value| json!(value))).collect()
+        };
+        match self {
+            Self::Number(number) => json!(number),
+            Self::Messages(messages) => messages.iter().map(message).collect(),
+        }
+    }
+
+    /// Whether a text of a state may leave it out.
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Number(number) => *number == 0,
+            Self::Messages(messages) => messages.is_empty(),
+        }
+    }
+}
+
+/// Names and values of everything that is part of a state, but the locations.
+fn shown<'m>(model: &'m Model, state: &[u32]) -> Vec<(String, Shown<'m>)> {
+    if let Some(net) = &model.net {
+        let tokens = |place: usize| Shown::Number(net.tokens(&model.layout, state, place) as i32);
+        return net.places.iter().enumerate().map(|(id, place)| (place.name.clone(), tokens(id))).collect();
+    }
+    let buffers: Vec<&Buffer> = model.buffers.iter().filter(|buffer| buffer.arrays().next().is_some()).collect();
+    let of_messages: HashSet<VariableId> = buffers.iter().flat_map(|buffer| buffer.arrays()).collect();
+    let variables = written(model).filter(|variable| !of_messages.contains(variable));
+    let values = variables.flat_map(|variable| match buffers.iter().find(|buffer| buffer.length == variable) {
+        Some(buffer) => {
+            let messages = (0..buffer.waiting(model, state)).map(|place| buffer.message(model, state, place));
+            vec![(buffer.name.clone(), Shown::Messages(messages.collect()))]
+        }
+        None => elements(model, state, variable).map(|(name, value)| (name, Shown::Number(value))).collect(),
     });
     values.collect()
 }
 
-/// The waiting messages of a buffered channel.
-fn messages(model: &Model, state: &[u32], buffer: &Buffer) -> String {
-    let message = |place: usize| {
-        let (_, values) = buffer.message(model, state, place);
-        if let [value] = values[..] { value.to_string() } else { format!("({})", list(values.iter().map(i32::to_string))) }
-    };
-    format!("[{}]", list((0..buffer.waiting(model, state)).map(message)))
-}
-
-pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
+pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], states: States) -> Value {
     let moves: Vec<Value> = step.into_iter().flat_map(|step| moves_json(model, step)).collect();
     let changes = changes(model, from, to).into_iter();
-    let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
-    json!({ "moves": moves, "changes": changes })
+    let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old.json(), new.json()]))).collect();
+    let message = step.and_then(|step| Message::of(model, step, from, to));
+    let mut json = json!({ "moves": moves, "message": message.map(message_json), "changes": changes });
+    if states == States::Whole {
+        json["state"] = state_json(model, to);
+    }
+    json
+}
+
+fn message_json(Message { channel, kind, signal, values }: Message) -> Value {
+    let kind = match kind {
+        Kind::Rendezvous => "rendezvous",
+        Kind::Buffered { operation: Operation::Send, .. } => "sent",
+        Kind::Buffered { operation: Operation::Receive, .. } => "received",
+        Kind::Buffered { operation: Operation::Lose, .. } => "lost",
+    };
+    json!({ "channel": channel, "kind": kind, "signal": signal, "values": values })
 }
 
 /// The leading transition, then the receiver's.
@@ -197,12 +299,10 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
 
 /// Describes a step in words, on one line: its transitions; for a network, the label and the components that move.
 pub fn describe_step(model: &Model, step: Step) -> String {
-    describe(model, step, |id| describe_transition(model, id))
-}
-
-fn describe(model: &Model, step: Step, of_transition: impl Fn(TransitionId) -> String) -> String {
     match step {
-        Step::Transition { id, receiver } => transitions(id, receiver).map(of_transition).collect::<Vec<_>>().join(", with "),
+        Step::Transition { id, receiver } => {
+            transitions(id, receiver).map(|id| describe_transition(model, id)).collect::<Vec<_>>().join(", with ")
+        }
         Step::Firing(id) => escaping::line(model.firing_name(id)).into(),
         Step::Rule(rule) => {
             let label = escaping::line(model.rule_label(rule));
@@ -231,11 +331,7 @@ fn participants(model: &Model, rule: RuleId) -> impl Iterator<Item = &str> {
 
 /// Describes a transition as `P_0: NCS -> CS (line 7)`, with the channel that it sends or receives on.
 pub fn describe_transition(model: &Model, id: TransitionId) -> String {
-    describe_at(model, id, &line_of(model, id), &[])
-}
-
-fn line_of(model: &Model, id: TransitionId) -> String {
-    model.transitions[id].span.line.to_string()
+    describe_at(model, id, &model.transitions[id].span.line.to_string())
 }
 
 /// Descriptions of all transitions, as [`describe_transition`]. Adds the column where several transitions would have the same
@@ -246,22 +342,19 @@ pub fn describe_transitions(model: &Model) -> Vec<String> {
     names.iter().for_each(|name| *uses.entry(name).or_default() += 1);
     let described = names.iter().enumerate().map(|(id, name)| {
         let Span { line, column, .. } = model.transitions[id].span;
-        if uses[name.as_str()] == 1 { name.clone() } else { describe_at(model, id, &format!("{line}, column {column}"), &[]) }
+        if uses[name.as_str()] == 1 { name.clone() } else { describe_at(model, id, &format!("{line}, column {column}")) }
     });
     described.collect()
 }
 
-/// Describes a transition, with a text for its line. `sent`: the values that its step sends, to show them: `sends answer(4)`.
-fn describe_at(model: &Model, id: TransitionId, line: &str, sent: &[i32]) -> String {
+/// Describes a transition, with a text for its line.
+fn describe_at(model: &Model, id: TransitionId, line: &str) -> String {
     let transition = &model.transitions[id];
     let process = &model.processes[transition.process];
     let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
     let on = match transition.action {
         Action::Alone | Action::Buffered { .. } => String::new(),
-        Action::Send { channel, .. } if sent.is_empty() => format!(", sends on {}", model.channels[channel].name),
-        Action::Send { channel, .. } => {
-            format!(", sends {}({})", model.channels[channel].name, list(sent.iter().map(i32::to_string)))
-        }
+        Action::Send { channel, .. } => format!(", sends on {}", model.channels[channel].name),
         Action::Receive { channel, .. } => format!(", receives on {}", model.channels[channel].name),
     };
     format!("{}: {from} -> {to} (line {line}{on})", process.name)
@@ -274,15 +367,6 @@ fn transition_json(model: &Model, id: TransitionId) -> Value {
     let Span { line, column, .. } = transition.span;
     let text = model.source.piece(transition.span).split_whitespace().collect::<Vec<_>>().join(" ");
     json!({ "process": process.name, "from": from, "to": to, "line": line, "column": column, "text": text })
-}
-
-/// Names and values of all variables that are part of a state.
-fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
-    if let Some(net) = &model.net {
-        let tokens = |place: usize| net.tokens(&model.layout, state, place) as i32;
-        return net.places.iter().enumerate().map(|(id, place)| (place.name.clone(), tokens(id))).collect();
-    }
-    written(model).flat_map(|variable| elements(model, state, variable)).collect()
 }
 
 /// The variables that have a field in packed states.
@@ -302,24 +386,38 @@ fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m s
     model.processes.iter().enumerate().map(at)
 }
 
+/// All of a state: locations and variables. A buffered channel is the list of its messages.
 pub fn state_json(model: &Model, state: &[u32]) -> Value {
     let locations: Map<String, Value> = locations(model, state).map(|(process, at)| (process.into(), json!(at))).collect();
-    let variables: Map<String, Value> = variables(model, state).into_iter().map(|(name, value)| (name, json!(value))).collect();
+    let variables: Map<String, Value> = shown(model, state).into_iter().map(|(name, value)| (name, value.json())).collect();
     json!({ "locations": locations, "variables": variables })
 }
 
 /// The location of each process, and the variables that are not 0.
 pub fn state_text(model: &Model, state: &[u32]) -> String {
-    let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
-    let variables = values_text(model, state).into_iter().filter(|(_, value)| value != "0" && value != "[]");
-    let text = list(locations.chain(variables.map(|(name, value)| format!("{} = {value}", escaping::line(&name)))));
+    let text = values_text(model, state, |value| !value.is_empty());
     if text.is_empty() { "all variables are 0".into() } else { text }
 }
 
+/// The location of each process, and all variables.
+pub fn whole_state_text(model: &Model, state: &[u32]) -> String {
+    values_text(model, state, |_| true)
+}
+
+fn values_text(model: &Model, state: &[u32], is_wanted: impl Fn(&Shown) -> bool) -> String {
+    let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
+    let variables = shown(model, state).into_iter().filter(|(_, value)| is_wanted(value));
+    list(locations.chain(variables.map(|(name, value)| format!("{} = {}", escaping::line(&name), value.text()))))
+}
+
 /// Variables that differ between two states.
-fn changes(model: &Model, from: &[u32], to: &[u32]) -> Vec<(String, i32, i32)> {
-    let pairs = variables(model, from).into_iter().zip(variables(model, to));
+fn changes<'m>(model: &'m Model, from: &[u32], to: &[u32]) -> Vec<(String, Shown<'m>, Shown<'m>)> {
+    let pairs = shown(model, from).into_iter().zip(shown(model, to));
     pairs.filter(|((_, old), (_, new))| old != new).map(|((name, old), (_, new))| (name, old, new)).collect()
+}
+
+fn numbers(values: &[i32]) -> String {
+    list(values.iter().map(i32::to_string))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

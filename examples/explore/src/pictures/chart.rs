@@ -9,7 +9,7 @@ use std::fmt::Write;
 use warpset_model::interpreter::Step;
 use warpset_model::ir::{Model, Operation, TransitionId};
 use warpset_model::messages::{Kind, Message};
-use warpset_model::trace::{self, changes_text, state_text};
+use warpset_model::trace::{self, States, changes_text, state_text, whole_state_text};
 use warpset_support::escaping;
 
 /// A chart, independent of its form.
@@ -37,6 +37,8 @@ pub struct Row {
     /// Statements of the lanes that move, with their lines in the source.
     pub statements: Vec<String>,
     pub changes: String,
+    /// The whole state behind the step, if it is wanted; else empty.
+    pub state: String,
 }
 
 pub struct Arrow {
@@ -48,7 +50,7 @@ pub struct Arrow {
 }
 
 impl Chart {
-    pub fn new(model: &Model, run: &Run, ending: String) -> Self {
+    pub fn new(model: &Model, run: &Run, ending: String, states: States) -> Self {
         let components = model.network.iter().flat_map(|network| &network.components);
         let processes = model.processes.len() - usize::from(model.property.is_some());
         let names = model.processes[..processes].iter().map(|process| process.name.clone());
@@ -97,9 +99,13 @@ impl Chart {
                     row.changes.clear();
                 }
             }
+            if states == States::Whole {
+                row.state = format!("state: {}", whole_state_text(model, to));
+            }
             rows.push(row);
         }
-        let (initial, ending) = (state_text(model, &run.states[0]), escaping::line(&ending).into());
+        let text_of = if states == States::Whole { whole_state_text } else { state_text };
+        let (initial, ending) = (text_of(model, &run.states[0]), escaping::line(&ending).into());
         Self { lanes: names, initial, rows, arrows, begins: run.begins, ending }
     }
 
@@ -136,6 +142,7 @@ impl Chart {
                     more.push(format!("receives {message}, sent in step {}", sent.1 + 1));
                 }
             }
+            more.push(row.state.clone());
             more.retain(|text| !text.is_empty());
             if let Some(label) = &row.label {
                 let lanes: Vec<usize> = row.moves.iter().map(|(lane, _)| *lane).collect();
@@ -158,11 +165,15 @@ impl Chart {
     }
 }
 
-/// A message as DVE writes it: `c`, `c!1` or `c!{1, 2}`.
+/// A message as DVE writes it: `c`, `c!1` or `c!{1, 2}`; with a signal `c!go(1)`.
 fn written(message: &Message) -> String {
-    let Message { channel, values, .. } = message;
+    let Message { channel, values, signal, .. } = message;
+    let signal = signal.map(|signal| format!("!{signal}")).unwrap_or_default();
     match &values[..] {
-        [] => channel.to_string(),
+        [] => format!("{channel}{signal}"),
+        values if !signal.is_empty() => {
+            format!("{channel}{signal}({})", values.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
+        }
         [value] => format!("{channel}!{value}"),
         values => format!("{channel}!{{{}}}", values.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")),
     }
@@ -234,7 +245,7 @@ mod tests {
             steps.push(Some(step));
             states.push(to);
         }
-        Chart::new(&dve.model, &Run { states: &states, steps, begins: None }, "the end".into())
+        Chart::new(&dve.model, &Run { states: &states, steps, begins: None }, "the end".into(), States::Changes)
     }
 
     #[test]

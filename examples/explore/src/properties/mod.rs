@@ -28,6 +28,7 @@ use warpset_model::ltl::property::set_conditions;
 use warpset_model::ltl::translate::translate;
 use warpset_model::net::marking::{Check, Condition};
 use warpset_model::net::properties::{Global, Property, Question};
+use warpset_model::trace::States;
 use warpset_search::ctl::{self, Branching, Conditions};
 use warpset_search::exploration::{Counts, End, Exploration, Limits};
 use warpset_search::liveness::check::{self, Conclusion, Question as OfRuns};
@@ -90,6 +91,8 @@ pub struct Properties {
     round: Round,
     /// No exploration has ended before.
     pub is_first_round: bool,
+    /// Parts of the states that paths show.
+    show: States,
     verdicts: Mutex<Vec<Option<Verdict>>>,
     /// Paths and runs by the names of properties, if they are wanted.
     paths: Option<Mutex<Map<String, Value>>>,
@@ -211,7 +214,7 @@ impl Properties {
                 if let (Some(paths), Some(Ok(_))) = (&self.paths, &conclusion.lasso) {
                     let name = self.all[number].name.clone();
                     let question = OfRuns::of(model, name.clone(), false);
-                    let run = run_json(conclusion, model, &question);
+                    let run = run_json(conclusion, model, &question, self.show);
                     paths.lock().expect(LOCKED).insert(name, json!(run));
                 }
                 Ok(())
@@ -341,7 +344,7 @@ impl Properties {
                 }
             });
             if let (Some(paths), Some(Ok(witness))) = (&self.paths, &answered.answer.witness) {
-                let json = report::branching::witness_json(answered, witness, model);
+                let json = report::branching::witness_json(answered, witness, model, self.show);
                 paths.lock().expect(LOCKED).insert(answered.asked.text.clone(), json);
             }
         }
@@ -410,7 +413,9 @@ impl Properties {
     pub fn take_path(&self, model: &Model, checks: &Checks, path: Result<warpset_model::trace::Path>) {
         let (Round::Path(number), Some(paths)) = (self.round, &self.paths) else { return };
         match path {
-            Ok(path) => drop(paths.lock().expect(LOCKED).insert(self.all[number].name.clone(), path.json(model, checks))),
+            Ok(path) => {
+                drop(paths.lock().expect(LOCKED).insert(self.all[number].name.clone(), path.json(model, checks, self.show)))
+            }
             Err(error) => self.fail(&error),
         }
     }

@@ -35,8 +35,17 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
     let paths = outputs.trace.as_ref().map(|_| Mutex::default());
     let verdicts = Mutex::new(vec![None; count]);
     let (counts, next_look, end) = (Mutex::default(), Mutex::new(FIRST_LOOK), Mutex::default());
-    let mut properties =
-        Properties { all, round: Round::Markings, is_first_round: true, verdicts, paths, counts, next_look, end };
+    let mut properties = Properties {
+        all,
+        round: Round::Markings,
+        is_first_round: true,
+        show: options.display.shown(),
+        verdicts,
+        paths,
+        counts,
+        next_look,
+        end,
+    };
     let failure = explore_all(&mut properties, options, plan, text, start).err();
     properties.finish(&options.display, text.model(), outputs.trace, failure)
 }

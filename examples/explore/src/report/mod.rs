@@ -23,7 +23,7 @@ use summary::{CheckpointFigures, CountFigures, GpuFigures, RankFigures, Summary,
 use warpset::{Device, Spec, Stats};
 use warpset_model::checks::Checks;
 use warpset_model::ir::Model;
-use warpset_model::trace::{Path, lines_of, state_json, state_text};
+use warpset_model::trace::{Path, States, lines_of, state_json, state_text};
 use warpset_model::warnings::Warnings;
 use warpset_search::checkpoint::Status;
 use warpset_search::coverage::Unreached;
@@ -44,6 +44,8 @@ use warpset_support::stopping::Stop;
 pub struct Report<'a> {
     pub model: &'a Model,
     pub checks: &'a Checks,
+    /// Parts of the states that paths show.
+    pub states: States,
     pub device: &'a Device,
     pub spec: Spec,
     /// Why the table has its kind, if `--table` does not name that kind.
@@ -236,7 +238,7 @@ impl Report<'_> {
             state: finding.map(|finding| state_json(model, &finding.found.state)),
             path: self.path_json(),
             no_path: why_no_path.or(no_path),
-            about_runs: AboutRuns::of(self.conclusion.as_ref(), self.answer, model),
+            about_runs: AboutRuns::of(self.conclusion.as_ref(), self.answer, model, self.states),
             ctl: self.branched.map(|(branching, outcome)| FormulaFigures::of(branching, outcome)),
             net: NetFigures::of(model, self.surveyed.as_ref(), end),
             reduction: self.reduction.filter(|reduction| reduction.stubborn.is_some()).map(Reduction::word),
@@ -327,9 +329,9 @@ impl Report<'_> {
     /// The report for people, with colours if it goes to a terminal that has them.
     pub fn text(&self, summary: &Summary, has_colors: bool) -> String {
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
-        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
+        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model, self.states));
         let firings = summary.net.as_ref().and_then(NetFigures::firings_text);
-        let paths = self.branched.map(|(branching, outcome)| branching::text(branching, outcome, self.model));
+        let paths = self.branched.map(|(branching, outcome)| branching::text(branching, outcome, self.model, self.states));
         let figures = [verdicts::lines(summary, has_colors), summary.lines()];
         figures.into_iter().chain(firings).chain(found).chain(run).chain(paths).collect()
     }
@@ -340,7 +342,7 @@ impl Report<'_> {
             Ok(path) => {
                 let steps = counted(path.steps.len() as u64, "step");
                 let title = format!("The shortest path has {steps}{}:", lines_of(self.model));
-                format!("\n{}", path.text(self.model, self.checks, &title))
+                format!("\n{}", path.text(self.model, self.checks, &title, self.states))
             }
             Err(error) => {
                 let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));

@@ -21,7 +21,7 @@ use warpset_model::checks::Checks;
 use warpset_model::interpreter::Interpreter;
 use warpset_model::ir::Model;
 use warpset_model::language::Text;
-use warpset_model::trace::{self, Path, lines_of};
+use warpset_model::trace::{self, Path, States, lines_of};
 use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
 use warpset_search::successors::Interpreted;
 use warpset_support::escaping;
@@ -48,6 +48,7 @@ struct Taken {
 struct Done<'a> {
     model: &'a Model,
     checks: &'a Checks,
+    show: States,
     walks: Walks,
     taken: Taken,
     /// The path of the walk that found something.
@@ -80,16 +81,17 @@ pub fn run(
         trace::replay(&interpreted.interpreter, checks, states, violation)
     });
     let path = path.transpose()?;
+    let show = display.shown();
     let not_traced = trace.as_ref().filter(|_| path.is_none()).map(|file| file.path().to_path_buf());
     let written = match (&path, trace) {
         (Some(path), Some(output)) => {
-            let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model));
-            let json = || format!("{:#}\n", path.json(model, checks));
+            let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model), show);
+            let json = || format!("{:#}\n", path.json(model, checks, show));
             write_trace(output, chart, json)
         }
         _ => Ok(()),
     };
-    let done = Done { model, checks, walks, taken, path, not_traced: not_traced.as_deref() };
+    let done = Done { model, checks, show, walks, taken, path, not_traced: not_traced.as_deref() };
     let code = if written.is_err() { exit::ERROR } else { done.exit_code() };
     let error = written.as_ref().err().map(|error| format!("{error:#}"));
     program::print(&if display.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
@@ -200,7 +202,7 @@ impl Done<'_> {
             let walk = self.taken.simulation.found.unwrap_or_default();
             let steps = counted(path.steps.len() as u64, "step");
             text += "\n";
-            text += &path.text(self.model, self.checks, &format!("Walk {walk} has {steps}{}:", lines_of(self.model)));
+            text += &path.text(self.model, self.checks, &format!("Walk {walk} has {steps}{}:", lines_of(self.model)), self.show);
         }
         text
     }
@@ -220,7 +222,7 @@ impl Done<'_> {
             "walks": walks, "depth": depth, "seed": seed, "end": end, "walks_taken": taken, "steps": steps, "longest": longest,
             "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.taken.compile.as_secs_f64(),
             "seconds": self.taken.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
-            "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)),
+            "path": self.path.as_ref().map(|path| path.json(self.model, self.checks, self.show)),
             "ignored": ignored(self.model), "not_traced": self.not_traced.map(not_traced_text), "error": error, "exit_code": code,
         })
     }

@@ -282,8 +282,8 @@ pub fn runs_are_printed_with_their_loop() {
         "property           G F P_0.critical\nautomaton          2 states, weak\n",
         "verdict            the property is VIOLATED",
         "A run that violates the property: 1 step, then a loop of 4 steps",
-        "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: idle -> asked (line 21) [q0 -> q1]\n       effect wants[1] = 1;\n       wants[1]: 0 -> 1\n",
-        "The loop, repeated forever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: asked -> waiting (line 22)\n",
+        "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: effect wants[1] = 1; (idle -> asked, line 21) [q0 -> q1]\n       wants[1]: 0 -> 1\n",
+        "The loop, repeated forever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: effect turn = 0; (asked -> waiting, line 22)\n",
         "This is the state after step 1 again.",
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");

@@ -186,8 +186,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "growth by slices: the barrier before slots are counted",
         file: "warpset/bucket/growth.cuh",
-        from: "        if (clears_first) clear(part.first, buckets);\n        Block::sync();\n",
-        to: "        if (clears_first) clear(part.first, buckets);\n",
+        from: "        if (clears_first && writes) clear(part.first, buckets);\n        Block::sync();\n",
+        to: "        if (clears_first && writes) clear(part.first, buckets);\n",
     },
     Mutant {
         what: "growth by slices: one part that leaves a vector",

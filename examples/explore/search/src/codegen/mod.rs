@@ -19,7 +19,7 @@
 //!
 //! The last unit of a model with a net has the firings of its transitions (net.rs).
 //!
-//! Check `notes.fault` after each call, whatever it returns. `violated` returns which of the conditions fails in a state.
+//! Check `notes.fault` after each call, whatever it returns. `violated` returns which of the conditions fail in a state.
 //!
 //! The text begins with state.cuh. The names of its functions contain the names of the model, and a comment at each choice gives
 //! the source lines of its transitions.
@@ -70,8 +70,8 @@ const PRELUDE: &str = include_str!("state.cuh");
 /// Definitions for walks, which follow the generated text.
 pub const WALK: &str = include_str!("walk.cuh");
 
-/// Generates the next-state functions of a model, in namespace `explore`, and the function `violated`, which finds the first of
-/// the conditions with the value 0 and is called for every state. With `choosing`, also generates the code that chooses the steps
+/// Generates the next-state functions of a model, in namespace `explore`, and the function `violated`, which finds the
+/// conditions with the value 0 and is called for every state. With `choosing`, also generates the code that chooses the steps
 /// of a reduced search.
 pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choosing>) -> String {
     let reduction = choosing.map(|choosing| Reduction::of(model, choosing, tables(model, None).len()));
@@ -227,20 +227,16 @@ fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
 
 /// Generates `violated`.
 fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut String) {
-    let none = conditions.len();
-    writeln!(
-        to,
-        "// The first condition that fails in a state, or {none}. Faults are laid to \"transition\" {} + its number.",
-        model.transitions.len()
-    )
-    .unwrap();
-    writeln!(to, "constexpr u32 conditions = {none};\n\ntemplate <class State>").unwrap();
-    // Evaluate all conditions: a fault in one counts, whatever the values of the others.
-    writeln!(to, "EXPLORE_FN u32 violated(const u32* tables, const State& from, Notes& notes)\n{{\n    u32 first = {none};")
+    let first = model.transitions.len();
+    writeln!(to, "// The conditions that fail in a state. Faults are laid to \"transition\" {first} + the condition's number.")
         .unwrap();
+    writeln!(to, "constexpr u32 conditions = {};\n\ntemplate <class State>", conditions.len()).unwrap();
+    // Evaluate all conditions: a fault in one counts, whatever the values of the others.
+    to.push_str("EXPLORE_FN Numbers<conditions> violated(const u32* tables, const State& from, Notes& notes)\n{\n");
+    to.push_str("    Numbers<conditions> failing;\n");
     for (id, condition) in conditions.iter().enumerate() {
-        let scope = Scope { model, names, transition: model.transitions.len() + id, state: "from", shared: None };
-        writeln!(to, "    if (!{} && first == {none}) first = {id};", scope.text(condition)).unwrap();
+        let scope = Scope { model, names, transition: first + id, state: "from", shared: None };
+        writeln!(to, "    failing.add_if(!{}, {id});", scope.text(condition)).unwrap();
     }
-    to.push_str("    (void)tables, (void)from, (void)notes;\n    return first;\n}\n\n");
+    to.push_str("    (void)tables, (void)from, (void)notes;\n    return failing;\n}\n\n");
 }

@@ -231,14 +231,20 @@ fn answered<S: Storage>(text: &Text, branching: &Branching, in_sweeps: bool) -> 
     Some(outcome)
 }
 
-/// Explores and evaluates formulas on a GPU; `is_listed`: with lists of all steps.
+/// Explores and evaluates formulas on a GPU; `is_listed`: with lists of all steps. A table of few slots grows, and then the
+/// search has no list of all states.
 #[cfg(feature = "cuda")]
-fn answered_on_gpu<S: Storage>(device: &Device, text: &Text, branching: &Branching, is_listed: bool) -> Option<Outcome> {
+fn answered_on_gpu<S: Storage>(
+    device: &Device,
+    text: &Text,
+    branching: &Branching,
+    (is_listed, slots): (bool, u64),
+) -> Option<Outcome> {
     use super::BranchingTime;
     use crate::gpu::{GpuEngine, Sources};
     let (model, checks) = (text.model(), Checks::default());
     let source = Interpreted::new(Interpreter::new(model), &checks);
-    let table = VectorTable::<S>::builder(model.layout.words).capacity(8192).build(device).unwrap();
+    let table = VectorTable::<S>::builder(model.layout.words).capacity(slots).build(device).unwrap();
     let mut engine = GpuEngine::new(&table, &source, Sources::new(model, &checks), None, false, u64::MAX).unwrap();
     engine.lists_steps = is_listed;
     let exploration = engine.explore(Limits::NONE, &|_| true).unwrap();
@@ -449,10 +455,10 @@ fn random_formulas_on_a_gpu_are_those_of_naive_fixpoints() {
     let Some(device) = gpu() else { return };
     let (wanted, of_model) = sized((2000, 20), (240, 20), (100, 10));
     compare_random(wanted, of_model, &|text, branching, number| match number % 4 {
-        0 => answered_on_gpu::<Bucket>(&device, text, branching, true),
-        1 => answered_on_gpu::<Tree>(&device, text, branching, false),
-        2 => answered_on_gpu::<CompactTree>(&device, text, branching, true),
-        _ => answered_on_gpu::<Bucket>(&device, text, branching, false),
+        0 => answered_on_gpu::<Bucket>(&device, text, branching, (true, 8192)),
+        1 => answered_on_gpu::<Tree>(&device, text, branching, (false, 64)),
+        2 => answered_on_gpu::<CompactTree>(&device, text, branching, (true, 64)),
+        _ => answered_on_gpu::<Bucket>(&device, text, branching, (false, 8192)),
     });
 }
 
@@ -575,7 +581,7 @@ fn a_fault_of_a_condition_has_a_path() {
     }
     #[cfg(feature = "cuda")]
     if let Some(device) = gpu() {
-        check(&answered_on_gpu::<Bucket>(&device, &text, &branching, true).unwrap());
+        check(&answered_on_gpu::<Bucket>(&device, &text, &branching, (true, 8192)).unwrap());
     }
 }
 
@@ -631,7 +637,7 @@ fn conditions_in_many_states_are_those_in_each() {
             let formulas = (0..checks.len()).map(formula).collect();
             let of_net = Conditions::OfNet(checks.to_vec());
             let branching = Branching { parts, conditions: of_net, formulas, with_witnesses: false, if_found: None };
-            let outcome = answered_on_gpu::<Bucket>(&device, &text, &branching, true).unwrap();
+            let outcome = answered_on_gpu::<Bucket>(&device, &text, &branching, (true, 8192)).unwrap();
             for ((check, condition), answer) in checks.iter().zip(&conditions).zip(&outcome.answers) {
                 let expected = graph.states.iter().filter(|state| check.holds(firings, state)).count();
                 assert_eq!(answer.satisfying, Some(expected as u64), "{condition:?}");

@@ -11,7 +11,7 @@ mod search;
 mod waiting;
 
 use crate::checkpoint::{Checkpoints, Resumed};
-use crate::exploration::{Counts, Exploration, Limits, Lists, Observer, bytes_of_marks};
+use crate::exploration::{Counts, Exploration, Limits, Lists, Observer, Violating, bytes_of_marks};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -89,8 +89,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
                 let waiting = Waiting::new(level, next, self.source.width());
-                let counts = Counts { states: 1, ..Counts::default() };
-                Ok(Some(Start { counts, found: None, waiting, is_counted: false }))
+                let (counts, violating) = (Counts { states: 1, ..Counts::default() }, Violating::default());
+                Ok(Some(Start { counts, found: None, violating, waiting, is_counted: false }))
             }
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
@@ -98,7 +98,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if wants_references && self.locate(&mut waiting)? != Growth::Done {
                     bail!("no memory for the references of the states");
                 }
-                Ok(Some(Start { counts: resumed.counts, found: resumed.found, waiting, is_counted: true }))
+                let Resumed { counts, found, violating, .. } = resumed;
+                Ok(Some(Start { counts, found, violating, waiting, is_counted: true }))
             }
         }
     }

@@ -5,7 +5,7 @@ use super::level::Level;
 use super::round::{Findings, Needs, Worker, found_by};
 use super::waiting::Waiting;
 use crate::checkpoint::{Checkpoints, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Lists, Standing};
+use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Lists, Standing, Violating};
 use crate::growth::Growth;
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -19,6 +19,7 @@ pub struct Search<'s, 'e, S, X> {
     counts: Counts,
     /// The violation found so far.
     found: Option<Found>,
+    violating: Violating,
     waiting: Waiting,
     workers: Vec<Worker>,
     /// Successors that found the table full.
@@ -45,6 +46,7 @@ pub struct Search<'s, 'e, S, X> {
 pub struct Start {
     pub counts: Counts,
     pub found: Option<Found>,
+    pub violating: Violating,
     pub waiting: Waiting,
     /// Whether `counts` has the level whose states wait.
     pub is_counted: bool,
@@ -71,7 +73,7 @@ impl<'s, 'e, S: Storage, X: Successors> Search<'s, 'e, S, X> {
         checkpoints: Option<&'s Checkpoints>,
         mut parents: Option<&'s mut Parents>,
     ) -> Self {
-        let Start { counts, found, waiting, is_counted } = start;
+        let Start { counts, found, violating, waiting, is_counted } = start;
         if let Some(parents) = &mut parents {
             parents.begin_level();
             parents.add(waiting.level.references.iter().map(|initial| (*initial, initial.slot())));
@@ -81,6 +83,7 @@ impl<'s, 'e, S: Storage, X: Successors> Search<'s, 'e, S, X> {
             engine,
             counts,
             found,
+            violating,
             waiting,
             workers: engine.workers(),
             rejected: Level::default(),
@@ -190,7 +193,9 @@ impl<'s, 'e, S: Storage, X: Successors> Search<'s, 'e, S, X> {
     /// Takes the findings of all workers. Returns false if there is no memory for the states among them.
     fn take_findings(&mut self) -> bool {
         let mut lists_fit = true;
-        for Findings { new, rejected, transitions, deadlocks, overflows, found } in found_by(&mut self.workers) {
+        let level = self.counts.levels - 1;
+        for Findings { new, rejected, transitions, deadlocks, overflows, violating, found } in found_by(&mut self.workers) {
+            self.violating.add(level, violating, *deadlocks);
             self.counts.states += (new.words.len() / self.engine.source.width()) as u64;
             self.counts.transitions += *transitions;
             self.counts.deadlocks += *deadlocks;
@@ -255,9 +260,14 @@ impl<'s, 'e, S: Storage, X: Successors> Search<'s, 'e, S, X> {
 
     /// Writes the last checkpoint if the search can go on from there, and returns the results.
     fn finish(self, end: End) -> Exploration {
-        let found = self.found.clone();
-        let exploration =
-            Exploration { counts: self.counts, end, found, list_bytes: self.list_bytes, level_sizes: self.level_sizes.clone() };
+        let exploration = Exploration {
+            counts: self.counts,
+            end,
+            found: self.found.clone(),
+            list_bytes: self.list_bytes,
+            level_sizes: self.level_sizes.clone(),
+            violating: self.violating.clone(),
+        };
         if let Some(checkpoints) = self.checkpoints.filter(|_| can_go_on(&exploration)) {
             match self.is_whole {
                 true => self.keep(checkpoints, &self.rejected.words),
@@ -271,8 +281,9 @@ impl<'s, 'e, S: Storage, X: Successors> Search<'s, 'e, S, X> {
     fn keep(&self, checkpoints: &Checkpoints, offered: &[u32]) {
         let table = self.engine.table;
         let [level, next] = self.waiting.words(table);
-        let found = self.found.as_ref();
-        checkpoints.write(table, &Snapshot { counts: self.counts, found, level: &level, next: &next, offered });
+        let Self { counts, found, violating, .. } = self;
+        let (counts, found) = (*counts, found.as_ref());
+        checkpoints.write(table, &Snapshot { counts, found, violating, level: &level, next: &next, offered });
     }
 
     /// Calls `grow`, which returns whether the search can go on. If it cannot, gives up the parents, if that frees memory, and

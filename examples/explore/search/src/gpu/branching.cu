@@ -1,9 +1,9 @@
 // Sets of states for formulas of branching time (ctl/mod.rs). This text follows explore.cu, and uses its steps of states.
 //
-//   set      [ a bit for each slot of the table, 32 slots a word ]
+//   set      [ a bit for each place, 32 places a word ]
 //   begins   [ where the steps of a state begin in `targets`, by its place ]     only if the steps are listed
 //   counts   [ how many there are ]
-//   targets  [ the slots of successors ]
+//   targets  [ the places of successors ]
 //
 // `E[p U q]` begins with the states of q; `EG p` begins with the states outside of p, and its set has the states that are out. A
 // sweep looks at each state that may be added and is not in the set, and adds it if some successor is in the set, or all are.
@@ -15,7 +15,7 @@
 //
 // A place is a number in the list of states that the search made, in the order of discovery, or a slot of the table. Most steps
 // lead to later states, so the first sweep begins at the last place: it decides a state after most of its successors. Sweeps in
-// both directions take turns.
+// both directions take turns. A warp reads 32 words of a set at once, and goes on where no state of them is undecided.
 
 namespace explore {
 
@@ -23,7 +23,7 @@ static_assert(property_moves == 0, "the states of a product have no formulas");
 
 // Mirrored by `SetSweep` in gpu/branching.rs.
 struct SetSweep {
-    u64 next;   // places that warps have taken
+    u64 next;   // words of a set that warps have taken
     u64 added;  // states added
     u64 steps;  // steps listed; may exceed the room for them
     u64 lost;   // successors that are not stored, and states with a fault: the search would have found both
@@ -31,14 +31,16 @@ struct SetSweep {
 
 // Where states are. Mirrored by `Places` in gpu/branching.rs.
 struct Places {
-    const u64* wide;  // references of all states, of 8 bytes, or null
-    const u32* low;   // lower 32 bits of these references, or null; without any list each slot is a place
-    const u8* above;  // their upper bits; null while they cannot be needed
+    const u64* wide;     // references of all states, of 8 bytes, or null
+    const u32* low;      // lower 32 bits of these references, or null; without any list each slot is a place
+    const u8* above;     // their upper bits; null while they cannot be needed
+    const u32* numbers;  // places by slot, or null: then each slot is a place
     u64 count;
-    u32 piece;        // places that a warp takes at a time, a multiple of its lanes
-    u32 descends;     // 1: begins at the last place
+    u32 piece;           // words of a set that a warp takes at a time
+    u32 descends;        // 1: begins at the last place
 
-    EXPLORE_FN u64 at(u64 number) const { return descends ? count - 1 - number : number; }
+    EXPLORE_FN u64 words() const { return (count + 31) / 32; }
+    EXPLORE_FN u64 of_slot(u64 slot) const { return numbers == nullptr ? slot : numbers[slot]; }
     EXPLORE_FN u64 slot(u64 place) const
     {
         if (wide != nullptr) return wide[place] & warpset::slot_mask;
@@ -57,7 +59,7 @@ struct Steps {
 
 // Mirrored by `Operator` in gpu/branching.rs.
 struct Operator {
-    const u32* states;  // all states of the table
+    const u32* states;  // all states
     const u32* within;  // only its members may be added, or the others
     const u32* target;  // the set whose members count among the successors, or the others count; it may be `set`
     u32* set;
@@ -66,25 +68,25 @@ struct Operator {
     u32 unused;
 };
 
-EXPLORE_FN bool has_bit(u32 word, u64 slot) { return word >> slot % 32 & 1; }
+EXPLORE_FN bool has_bit(u32 word, u64 place) { return word >> place % 32 & 1; }
 
-// Whether a state is still to be decided.
-EXPLORE_FN bool may_add(const Operator& of, u64 slot)
+// The states of a word that are still to be decided.
+EXPLORE_FN u32 undecided(const Operator& of, u64 word)
 {
-    const u64 at = slot / 32;
-    return has_bit((of.within[at] ^ of.flip_within) & of.states[at] & ~load_relaxed(of.set + at), slot);
+    return (of.within[word] ^ of.flip_within) & of.states[word] & ~load_relaxed(of.set + word);
 }
 
 // Decides a state by its successors.
 struct Judge {
     const Table& table;
+    const Places& places;
     const Operator& of;
     bool has_step = false, some = false, all = true;
     u32 lost = 0;
 
-    EXPLORE_FN void see(u64 slot)
+    EXPLORE_FN void see(u64 place)
     {
-        const bool counts = has_bit(load_relaxed(of.target + slot / 32) ^ of.flip_target, slot);
+        const bool counts = has_bit(load_relaxed(of.target + place / 32) ^ of.flip_target, place);
         has_step = true;
         some |= counts;
         all &= counts;
@@ -100,7 +102,7 @@ struct Judge {
         if (slot == no_reference)
             ++lost;
         else
-            see(slot);
+            see(places.of_slot(slot));
     }
 
     // The slot of a state, or no_reference.
@@ -130,6 +132,7 @@ struct StepCounter {
 // Lists the steps of a state.
 struct StepWriter {
     const Table& table;
+    const Places& places;
     u32* to;  // null: there is no room
     u32 lost = 0;
 
@@ -140,7 +143,7 @@ struct StepWriter {
         if (!steps) return;
         const u64 slot = Judge::slot_of(table, next);
         lost += slot == no_reference;
-        *to++ = static_cast<u32>(slot);
+        *to++ = slot == no_reference ? 0 : static_cast<u32>(places.of_slot(slot));
     }
 };
 
@@ -174,8 +177,8 @@ EXPLORE_FN void sum_of_warp(u32 value, u64* sum)
     if (Warp::lane() == Warp::size - 1) add_relaxed(sum, total);
 }
 
-// Calls `take(has, place, slot)` for the places that `wants(slot)` chooses: by all lanes of a warp at once, each with a place of
-// its own or, at the end, without. `waiting` has room for two places for each lane.
+// Calls `take(has, place)` for the places whose bits are set in `wants(word)`: by all lanes of a warp at once, each with a place
+// of its own or, at the end, without. `waiting` has room for two places for each lane.
 template <class Wants, class Take>
 EXPLORE_FN void for_each_wanted(const Places& places, u64* next, u64* waiting, Wants wants, Take take)
 {
@@ -187,29 +190,34 @@ EXPLORE_FN void for_each_wanted(const Places& places, u64* next, u64* waiting, W
         const bool has = lane < count;
         const u64 place = has ? waiting[held + lane] : 0;
         __syncwarp();  // all have read before places are added
-        take(has, place, has ? places.slot(place) : 0);
+        take(has, place);
     };
+    const u64 words = places.words();
     while (true) {
         u64 begin = 0;
         if (lane == 0) begin = fetch_add_relaxed(next, u64{places.piece});
         begin = Warp::shuffle(begin, 0);
-        if (begin >= places.count) break;
-        for (u32 at = lane; at < places.piece; at += Warp::size) {
-            const bool has = begin + at < places.count;
-            const u64 place = has ? places.at(begin + at) : 0;
-            const bool is_wanted = has && wants(places.slot(place));
-            const u32 all = Warp::ballot(is_wanted);
-            if (all == 0) continue;
-            if (is_wanted) waiting[held + warpset::platform::population_count(all & below)] = place;
-            held += warpset::platform::population_count(all);
-            if (held >= Warp::size) take_last(Warp::size);
+        if (begin >= words) break;
+        for (u32 first = 0; first < places.piece; first += Warp::size) {
+            const u64 number = begin + first + lane;
+            const bool has = first + lane < places.piece && number < words;
+            const u64 word = has ? (places.descends ? words - 1 - number : number) : 0;
+            const u32 bits = has ? wants(word) : 0;
+            // The places of one word after the other: each lane has one of them.
+            for (u32 left = Warp::ballot(bits != 0); left != 0; left &= left - 1) {
+                const u32 from = warpset::platform::lowest_bit(left), all = Warp::shuffle(bits, from);
+                const u64 base = 32 * Warp::shuffle(word, from);
+                if (all >> lane & 1) waiting[held + warpset::platform::population_count(all & below)] = base + lane;
+                held += warpset::platform::population_count(all);
+                if (held >= Warp::size) take_last(Warp::size);
+            }
         }
     }
     if (held != 0) take_last(held);
 }
 
 // Adds a state to the set.
-EXPLORE_FN void add(const Operator& of, u64 slot) { atomicOr(of.set + slot / 32, 1u << slot % 32); }
+EXPLORE_FN void add(const Operator& of, u64 place) { atomicOr(of.set + place / 32, 1u << place % 32); }
 
 // Whether a condition on a net holds. `program` has tests (gpu/net_conditions.rs): the kind of a test, the tests that follow if
 // it holds and if it does not, and the places of its data. The two highest numbers of a test are the answers.
@@ -228,43 +236,46 @@ EXPLORE_FN bool holds_on_net(const u32* program, u32 at, const State& state)
 
 }  // namespace explore
 
-// Writes the set of all states. `slots` is the number of slots. Any launch of whole warps.
-extern "C" __global__ void mark_states(warpset::View view, explore::u64 slots, unsigned* states)
+// Writes the set of all states, and `numbers` unless it is null. Any launch of whole warps.
+extern "C" __global__ void mark_states(warpset::View view, explore::Places places, unsigned* states, unsigned* numbers)
 {
     using namespace explore;
     const Table table = warpset::table(view);
-    const u64 stride = u64{gridDim.x} * blockDim.x, end = (slots + Warp::size - 1) / Warp::size * Warp::size;
-    for (u64 slot = u64{blockIdx.x} * blockDim.x + threadIdx.x; slot < end; slot += stride) {
-        const u32 word = Warp::ballot(slot < slots && table.holds(slot));
-        if (Warp::lane() == 0) states[slot / 32] = word;
+    const u64 stride = u64{gridDim.x} * blockDim.x, end = places.words() * Warp::size;
+    for (u64 place = u64{blockIdx.x} * blockDim.x + threadIdx.x; place < end; place += stride) {
+        const u64 slot = place < places.count ? places.slot(place) : 0;
+        const bool has_state = place < places.count && table.holds(slot);
+        const u32 word = Warp::ballot(has_state);
+        if (Warp::lane() == 0) states[place / 32] = word;
+        if (has_state && numbers != nullptr) numbers[slot] = static_cast<u32>(place);
     }
 }
 
 // Writes the set of the states in which a condition holds. Adds those in which it has a fault to `faults`, and their number to
 // `sweep->added`. `program` is null, or has conditions on a net; then the condition begins there at `number`.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-mark_condition(warpset::View view, const unsigned* tables, const unsigned* program, unsigned number, const unsigned* states,
-               explore::u64 slots, unsigned* set, unsigned* faults, explore::SetSweep* sweep)
+mark_condition(warpset::View view, const unsigned* tables, const unsigned* program, unsigned number, explore::Places places,
+               const unsigned* states, unsigned* set, unsigned* faults, explore::SetSweep* sweep)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    const u64 stride = u64{gridDim.x} * blockDim.x, end = (slots + Warp::size - 1) / Warp::size * Warp::size;
-    for (u64 slot = u64{blockIdx.x} * blockDim.x + threadIdx.x; slot < end; slot += stride) {
-        const bool has_state = has_bit(states[slot / 32], slot);
+    const u64 stride = u64{gridDim.x} * blockDim.x, end = places.words() * Warp::size;
+    for (u64 place = u64{blockIdx.x} * blockDim.x + threadIdx.x; place < end; place += stride) {
+        const bool has_state = has_bit(states[place / 32], place);
+        const u64 slot = has_state ? places.slot(place) : 0;
         Notes notes;
         bool holds = false;
         if (has_state) {
             set_state(fetch(table, slot), state);
             holds = program != nullptr ? holds_on_net(program, number, state) : holds_condition(tables, number, state, notes);
         }
-        const u32 word = Warp::ballot(holds), faulty = Warp::ballot(notes.fault != 0);
-        if (Warp::lane() != 0) continue;
-        set[slot / 32] = word;
-        if (faulty == 0) continue;
-        faults[slot / 32] |= faulty;  // by this thread only
-        add_relaxed(&sweep->added, u64{warpset::platform::population_count(faulty)});
+        const u32 word = Warp::ballot(holds);
+        if (Warp::lane() == 0) set[place / 32] = word;
+        // Relaxed: they are read after the kernel.
+        if (notes.fault != 0) atomicOr(faults + slot / 32, 1u << slot % 32);
+        sum_of_warp(notes.fault != 0, &sweep->added);
     }
 }
 
@@ -302,8 +313,9 @@ list_steps(warpset::View view, const unsigned* tables, explore::Places places, c
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     u64* const of_warp = waiting + 2 * (threadIdx.x - Warp::lane());
-    const auto wants = [&](u64 slot) { return has_bit(states[slot / 32], slot); };
-    for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place, u64 slot) {
+    const auto wants = [&](u64 word) { return states[word]; };
+    for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place) {
+        const u64 slot = has ? places.slot(place) : 0;
         StepCounter counter;
         sum_of_warp(try_until_decided(table, tables, has, slot, state, counter), &sweep->lost);
         const u32 up_to = Warp::sum_up_to(counter.count), total = Warp::shuffle(up_to, Warp::size - 1);
@@ -317,7 +329,7 @@ list_steps(warpset::View view, const unsigned* tables, explore::Places places, c
             steps.begins[place] = first;
             steps.counts[place] = counter.count;
         }
-        StepWriter writer{table, writes ? steps.targets + first : nullptr};
+        StepWriter writer{table, places, writes ? steps.targets + first : nullptr};
         try_until_decided(table, tables, writes, slot, state, writer);
         sum_of_warp(writer.lost, &sweep->lost);
     });
@@ -331,14 +343,14 @@ sweep_listed(warpset::View view, explore::Places places, explore::Operator of, e
     EXPLORE_SHARED(u64, waiting, 2 * 256);
     const Table table = warpset::table(view);
     u64* const of_warp = waiting + 2 * (threadIdx.x - Warp::lane());
-    const auto wants = [&](u64 slot) { return may_add(of, slot); };
-    for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place, u64 slot) {
-        Judge judge{table, of};
+    const auto wants = [&](u64 word) { return undecided(of, word); };
+    for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place) {
+        Judge judge{table, places, of};
         const u32* const targets = steps.targets + (has ? steps.begins[place] : 0);
         const u32 count = has ? steps.counts[place] : 0;
         for (u32 at = 0; at < count && !judge.is_decided(); ++at) judge.see(targets[at]);
         const bool adds = has && judge.adds();
-        if (adds) add(of, slot);
+        if (adds) add(of, place);
         sum_of_warp(adds, &sweep->added);
     });
 }
@@ -353,12 +365,12 @@ sweep_states(warpset::View view, const unsigned* tables, explore::Places places,
     const Table table = warpset::table(view);
     SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
     u64* const of_warp = waiting + 2 * (threadIdx.x - Warp::lane());
-    const auto wants = [&](u64 slot) { return may_add(of, slot); };
-    for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64, u64 slot) {
-        Judge judge{table, of};
-        const bool has_fault = try_until_decided(table, tables, has, slot, state, judge);
+    const auto wants = [&](u64 word) { return undecided(of, word); };
+    for_each_wanted(places, &sweep->next, of_warp, wants, [&](bool has, u64 place) {
+        Judge judge{table, places, of};
+        const bool has_fault = try_until_decided(table, tables, has, has ? places.slot(place) : 0, state, judge);
         const bool adds = has && judge.adds();
-        if (adds) add(of, slot);
+        if (adds) add(of, place);
         sum_of_warp(adds, &sweep->added);
         sum_of_warp(judge.lost + has_fault, &sweep->lost);
     });

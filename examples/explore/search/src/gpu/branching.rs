@@ -1,8 +1,10 @@
 //! Formulas of branching time on the GPU: sets of states in its memory, and kernels for the operators (branching.cu).
 //!
-//! Sets have a bit for each slot of the table. If there is memory for all steps, they are listed once, and each operator sweeps
-//! over the lists; otherwise each sweep computes the successors again, and looks them up in the table.
+//! Sets have a bit for each state, in the order of discovery, if the search has listed all states; otherwise a bit for each slot
+//! of the table. If there is memory for all steps, they are listed once, and each operator sweeps over the lists; otherwise each
+//! sweep computes the successors again, and looks them up in the table.
 
+use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
 use super::net_conditions::NetConditions;
 use super::order::Order;
@@ -24,8 +26,7 @@ use warpset::{Reference, Storage, VectorTable};
 const THREADS: u32 = 256;
 const BLOCKS: u32 = 8;
 
-/// Most places that a warp takes at a time, and lanes of a warp.
-const MOST_PLACES: u64 = 1 << 10;
+/// Lanes of a warp, which are the places of a word of a set and the most words that a warp takes at a time.
 const LANES: u64 = 32;
 
 /// `explore::SetSweep` in branching.cu.
@@ -45,6 +46,7 @@ struct Places {
     wide: u64,
     low: u64,
     above: u64,
+    numbers: u64,
     count: u64,
     piece: u32,
     descends: u32,
@@ -104,8 +106,8 @@ struct OnGpu<'a, S: Storage> {
     mark_condition: CudaFunction,
     join_sets: CudaFunction,
     count_members: CudaFunction,
-    /// References of all states in the order of discovery; `None` if the search has dropped some.
-    order: Option<&'a Order>,
+    /// References of all states in the order of discovery, and their numbers by slot; `None` if the search has dropped some.
+    order: Option<(&'a Order, CudaSlice<u32>)>,
     /// Number of listed states or, without a list, of slots.
     places: u64,
     slots: u64,
@@ -113,7 +115,7 @@ struct OnGpu<'a, S: Storage> {
     listed: Option<Listed>,
     /// The conditions on a net, and where each begins; `None` if conditions are compiled.
     program: Option<(CudaSlice<u32>, Vec<u32>)>,
-    /// Slot of the initial state.
+    /// Place of the initial state; its slot before states are numbered.
     initial: u64,
     /// States in which a condition has a fault: a bit for each slot, and whether there are some.
     faults: Mutex<(CudaSlice<u32>, bool)>,
@@ -145,8 +147,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     ) -> Result<()> {
         let start = Instant::now();
         let space = OnGpu::of(self, branching, progress, exploration, limits)?;
-        let besides = self.table.bytes() + space.order.map_or(0, Order::bytes);
-        let limit = limits.bytes.saturating_sub(besides);
+        let limit = limits.bytes.saturating_sub(self.table.bytes());
         if exploration.end != End::Complete {
             return branching.decide_by_states(&space, limit, outcome);
         }
@@ -191,16 +192,14 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         while table.reference(slots).is_some() {
             slots *= 2;
         }
-        let words = slots.div_ceil(32);
-        let order = progress.filter(|progress| progress.lists_all()).map(|progress| &progress.order);
+        let is_complete = exploration.end == End::Complete;
+        let order = progress.filter(|progress| is_complete && progress.lists_all()).map(|progress| &progress.order);
+        // Numbers have 32 bits. A limit of memory may leave no room for them.
+        let of_numbers = table.bytes() + order.map_or(0, Order::bytes) + 4 * slots + slots / 2;
+        let order = order.filter(|_| slots <= u64::from(u32::MAX) && of_numbers <= limits.bytes);
+        let numbers = order.map(|_| allocate::<u32>(&stream, slots)).transpose()?.flatten();
+        let order = order.zip(numbers);
         let places = if order.is_some() { exploration.counts.states } else { slots };
-        // Sets of all states and of faults.
-        let bytes = table.bytes() + order.map_or(0, |order| order.bytes()) + 2 * 4 * words;
-        if bytes > limits.bytes {
-            let limit = limits.bytes;
-            let message = format!("sets of states take {bytes} bytes with the table, and the limit is {limit}");
-            return Err(anyhow::Error::from(out_of_memory()).context(message));
-        }
         let interpreter = &engine.interpreted.interpreter;
         let program = match &branching.conditions {
             Conditions::Expressions(_) => None,
@@ -211,8 +210,8 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         };
         let initial = table.locate_many(&interpreter.model().initial_state())?;
         let initial = initial.first().copied().flatten().context("the initial state is stored")?.slot();
-        let states = allocate::<u32>(&stream, words)?.ok_or_else(out_of_memory)?;
-        let faults = allocate::<u32>(&stream, words)?.ok_or_else(out_of_memory)?;
+        let states = allocate::<u32>(&stream, places.div_ceil(LANES))?.ok_or_else(out_of_memory)?;
+        let faults = allocate::<u32>(&stream, slots.div_ceil(LANES))?.ok_or_else(out_of_memory)?;
         let (tables, faults) = (&engine.tables, Mutex::new((faults, false)));
         let mut space = Self {
             table,
@@ -233,8 +232,13 @@ impl<'a, S: Storage> OnGpu<'a, S> {
             sweeps,
         };
         space.stream.memset_zeros(&mut space.faults.lock().expect("no thread that adds panics").0)?;
+        let bytes = table.bytes() + space.bytes();
+        if bytes > limits.bytes {
+            let limit = limits.bytes;
+            let message = format!("sets of states take {bytes} bytes with the table, and the limit is {limit}");
+            return Err(anyhow::Error::from(out_of_memory()).context(message));
+        }
         space.mark_states()?;
-        let is_complete = exploration.end == End::Complete;
         let (_, all) = space.tally(Operand { set: &space.states, is_negated: false })?;
         ensure!(
             all == exploration.counts.states || !is_complete,
@@ -247,15 +251,20 @@ impl<'a, S: Storage> OnGpu<'a, S> {
         Ok(space)
     }
 
+    /// Marks all states, and numbers them if they are listed.
     fn mark_states(&mut self) -> Result<()> {
-        let view = self.table.kernel_argument()?;
+        let (view, places) = (self.table.kernel_argument()?, self.in_order(false));
         let (mark, config) = (self.sweeps.module.load_function("mark_states")?, self.without_shared());
         let mut launch = self.stream.launch_builder(&mark);
-        launch.arg(&view).arg(&self.slots).arg(&mut self.states);
-        // SAFETY: the arguments match the parameters of `mark_states`. `states` has a bit for each slot, in whole words. `slots`
-        // exceeds the number of slots only for an indexed table, whose kernels check row numbers against its rows. The table does
-        // not grow meanwhile.
+        launch.arg(&view).arg(&places).arg(&mut self.states).arg(&places.numbers);
+        // SAFETY: the arguments match the parameters of `mark_states`. `states` has a bit for each place, in whole words, and
+        // `numbers` is null or has a number for each slot. Places exceed the slots only for an indexed table, whose kernels check
+        // row numbers against its rows. The table does not grow meanwhile.
         unsafe { launch.launch(config) }?;
+        if let Some((_, numbers)) = &self.order {
+            let at = self.initial as usize;
+            self.initial = self.stream.clone_dtoh(&numbers.slice(at..at + 1))?[0].into();
+        }
         Ok(())
     }
 
@@ -296,16 +305,20 @@ impl<'a, S: Storage> OnGpu<'a, S> {
 
     /// All places, from the last one or from the first one on.
     fn in_order(&self, descends: bool) -> Places {
-        let lists = self.order.map(|order| order.states(&self.stream)).unwrap_or_default();
-        let (wide, low) =
-            if self.order.is_some_and(|order| order.wide().is_some()) { (lists.first, 0) } else { (0, lists.first) };
+        let (mut lists, mut numbers, mut is_wide) = (States::default(), 0, false);
+        if let Some((order, of_slots)) = &self.order {
+            (lists, numbers) = (order.states(&self.stream), of_slots.device_ptr(&self.stream).0);
+            is_wide = order.wide().is_some();
+        }
+        let (wide, low) = if is_wide { (lists.first, 0) } else { (0, lists.first) };
         let warps = u64::from(self.sweeps.launch.grid_dim.0) * u64::from(self.sweeps.launch.block_dim.0) / LANES;
-        let piece = (self.places / (4 * warps.max(1))).clamp(LANES, MOST_PLACES) / LANES * LANES;
-        Places { wide, low, above: lists.second, count: self.places, piece: piece as u32, descends: descends.into() }
+        let piece = (self.words() / (4 * warps.max(1))).clamp(1, LANES) as u32;
+        Places { wide, low, above: lists.second, numbers, count: self.places, piece, descends: descends.into() }
     }
 
+    /// Words of a set.
     fn words(&self) -> u64 {
-        self.slots.div_ceil(32)
+        self.places.div_ceil(LANES)
     }
 
     fn new_set(&self) -> Result<CudaSlice<u32>> {
@@ -331,7 +344,7 @@ impl<'a, S: Storage> OnGpu<'a, S> {
                 launch.arg(&view).arg(&places).arg(&operator).arg(&steps).arg(&mut sweep);
                 let blocks = self.sweeps.launch.grid_dim.0 * BLOCKS;
                 let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
-                // SAFETY: the arguments match the parameters of `sweep_listed`. The sets have a bit for each slot, and `steps`
+                // SAFETY: the arguments match the parameters of `sweep_listed`. The sets have a bit for each place, and `steps`
                 // are those of all places.
                 unsafe { launch.launch(config) }?;
             }
@@ -339,7 +352,7 @@ impl<'a, S: Storage> OnGpu<'a, S> {
                 let mut launch = self.stream.launch_builder(&self.sweeps.function);
                 launch.arg(&view).arg(self.tables).arg(&places).arg(&operator).arg(&mut sweep);
                 // SAFETY: the arguments match the parameters of `sweep_states`. `tables` belong to the compiled model. The sets
-                // have a bit for each slot. The table does not grow meanwhile.
+                // have a bit for each place. The table does not grow meanwhile.
                 unsafe { launch.launch(self.sweeps.launch) }?;
             }
         }
@@ -432,7 +445,9 @@ impl<S: Storage> Space for OnGpu<'_, S> {
     type Set = CudaSlice<u32>;
 
     fn bytes(&self) -> u64 {
-        2 * self.bytes_of_set() + self.listed.as_ref().map_or(0, Listed::bytes)
+        let of_order = self.order.as_ref().map_or(0, |(order, numbers)| order.bytes() + numbers.num_bytes() as u64);
+        let of_faults = 4 * self.slots.div_ceil(LANES);
+        of_order + of_faults + self.bytes_of_set() + self.listed.as_ref().map_or(0, Listed::bytes)
     }
 
     fn bytes_of_set(&self) -> u64 {
@@ -454,14 +469,14 @@ impl<S: Storage> Space for OnGpu<'_, S> {
             Some((words, begins)) => (words.device_ptr(&self.stream).0, begins[number]),
             None => (0, number as u32),
         };
-        let view = self.table.kernel_argument()?;
+        let (view, places) = (self.table.kernel_argument()?, self.in_order(false));
         let mut faults = self.faults.lock().expect("no thread that adds panics");
         let mut launch = self.stream.launch_builder(&self.mark_condition);
-        launch.arg(&view).arg(self.tables).arg(&program).arg(&at).arg(&self.states).arg(&self.slots);
+        launch.arg(&view).arg(self.tables).arg(&program).arg(&at).arg(&places).arg(&self.states);
         launch.arg(&mut set).arg(&mut faults.0).arg(&mut sweep);
         // SAFETY: the arguments match the parameters of `mark_condition`. `tables` belong to the compiled model, and `number` is
-        // that of a compiled condition, or `program` has one there. All sets have a bit for each slot, in whole words. The table
-        // does not grow meanwhile.
+        // that of a compiled condition, or `program` has one there. Sets have a bit for each place, in whole words, and `faults`
+        // has one for each slot. The table does not grow meanwhile.
         unsafe { launch.launch(self.sweeps.launch) }?;
         let is_faulty = self.read(&sweep)?.added > 0;
         faults.1 |= is_faulty;

@@ -8,6 +8,7 @@ use super::kernel::allocate;
 use super::order::Order;
 use super::unlisted::Unlisted;
 use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
+use crate::exploration::Violating;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
@@ -91,13 +92,14 @@ impl<S: Storage> GpuEngine<'_, S> {
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
         let [first, last] = [reference.slot(), reference.slot() + 1];
-        let search = SearchState { first, next: first, last, ..SearchState::of_initial_state() };
+        let mut search = SearchState { first, next: first, last, ..SearchState::of_initial_state() };
+        let tallies = self.tallies(&Violating::default(), &mut search)?;
         // Without parents no kernel is launched; the state is counted as in a search without memory for an order.
         let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
         let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
         let order = Order::none(&self.stream)?;
-        Ok(SearchMemory { parents, unlisted, ..SearchMemory::new(order, offers, search) })
+        Ok(SearchMemory { parents, unlisted, ..SearchMemory::new(order, offers, search, tallies) })
     }
 
     /// Makes the table larger. Its rows and their parents stay where they are. If states found the table full, the level is
@@ -120,6 +122,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut search = SearchState { next: search.first, found: NONE, faulty: NONE, ..*search };
         if offers.full != 0 {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
         }
         let offers = Offers { full: 0, full_nodes: 0, ..*offers };
         self.stream.memcpy_htod(&[search], &mut progress.search)?;

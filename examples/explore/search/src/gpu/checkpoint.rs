@@ -35,6 +35,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             false => [search.transitions, search.deadlocks, search.overflows],
             true => search.before,
         };
+        let violating = &progress.tallies.read(&self.stream, &search, &offers)?;
         let counts = Counts {
             states: progress.dropped + progress.listed(&offers),
             transitions,
@@ -49,7 +50,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 checkpoints.fail(&counts, NO_MEMORY);
                 return Ok(());
             };
-            checkpoints.write(self.table, &Snapshot { counts, found, level: &&*level, next: &&*next, offered: &[] });
+            checkpoints.write(self.table, &Snapshot { counts, found, violating, level: &&*level, next: &&*next, offered: &[] });
             return Ok(());
         }
         let lists = match &progress.parents {
@@ -63,7 +64,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             checkpoints.fail(&counts, NO_MEMORY);
             return Ok(());
         };
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &&*level, next: &&*next, offered: &[] });
+        checkpoints.write(self.table, &Snapshot { counts, found, violating, level: &&*level, next: &&*next, offered: &[] });
         Ok(())
     }
 
@@ -111,7 +112,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
         };
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
-        let search = SearchState {
+        let mut search = SearchState {
             last: if marked.is_some() { 0 } else { waiting },
             size: waiting,
             listed: waiting,
@@ -128,10 +129,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             faulty: NONE,
             ..SearchState::default()
         };
+        let tallies = self.tallies(&resumed.violating, &mut search)?;
         let listed = waiting + next;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(SearchMemory { marked, unlisted, dropped: states - listed, ..SearchMemory::new(order, offers, search) })
+        Ok(SearchMemory { marked, unlisted, dropped: states - listed, ..SearchMemory::new(order, offers, search, tallies) })
     }
 
     /// Lists a resumed search's states, or marks them.

@@ -93,6 +93,13 @@ struct SharedState {
 // Whether successors are made in registers.
 constexpr bool in_registers = state_words <= EXPLORE_REGISTERS;
 
+// The states that violate a condition. Mirrored by `Tally` in gpu/tallies.rs.
+struct Tally {
+    u64 states;
+    u64 before;  // states when the level began
+    u64 level;   // first finished level with such a state, or no_reference
+};
+
 // State of the search, with settings of the host. Mirrored by `SearchState` in gpu/mod.rs.
 struct SearchState {
     u64 first, last;      // the level, in `order`
@@ -117,6 +124,8 @@ struct SearchState {
     u64 most_steps;       // most steps of a state
     u64 fetching, generating, caching, putting, waiting;  // clock cycles of all blocks, if measured
     u32 arrived, generation;                              // for the barrier
+    u64 deadlock_level;   // first finished level with a deadlock, or no_reference
+    Tally* tallies;       // by condition
 };
 
 struct Limits {
@@ -336,7 +345,7 @@ EXPLORE_FN u32 all_choices(u32 unit) { return unit < units ? choices(unit) : 1; 
 
 // The automaton's part in the steps of a state.
 struct Joint {
-    Moves<property_moves> moves;
+    Numbers<property_moves> moves;
     i32 location = 0;
     u32 system_steps = 0;  // steps of the processes so far
 
@@ -684,10 +693,10 @@ struct BlockState {
         const u64 reference = first + threadIdx.x < last ? states.at(first + threadIdx.x) : no_reference;
         const bool has_state = reference != no_reference;
         Notes notes;
-        bool violates = false;
+        Numbers<conditions> failing;
         if (has_state) {
             set_state(fetch(table, reference), state);
-            if constexpr (conditions > 0) violates = violated(tables, state, notes) != conditions;
+            if constexpr (conditions > 0) failing = violated(tables, state, notes);
         }
         Joint joint;
         if (has_state) joint.start(tables, state, notes);
@@ -733,7 +742,7 @@ struct BlockState {
         }
         watch.lap(&search->generating);
         const bool is_deadlock = has_state && joint.system_steps == 0 && notes.fault == 0;
-        violates |= is_deadlock && limits.deadlocks;
+        const bool violates = !failing.is_empty() || (is_deadlock && limits.deadlocks);
         // The host asks the interpreter for the violation of the state that is kept. States of higher levels do not matter.
         if (violates && load_relaxed(&search->found_level) == no_reference) keep_least(table, &search->found, reference, state);
         if (notes.fault != 0) keep_least(table, &search->faulty, reference, state);
@@ -743,6 +752,20 @@ struct BlockState {
         add_up(counts_all * steps, &search->transitions);
         add_up(is_deadlock, &search->deadlocks);
         add_up(counts_all * overflows, &search->overflows);
+        if constexpr (conditions > 0)
+            if (Warp::any(!failing.is_empty())) count_failing(failing, counts_all);
+    }
+
+    // Counts the states of a warp that violate a condition; those with a fault have `counts` 0. All threads of the warp must call
+    // it.
+    EXPLORE_FN void count_failing(const Numbers<conditions>& failing, u32 counts) const
+    {
+        Tally* const tallies = search->tallies;
+        EXPLORE_UNROLL
+        for (u32 word = 0; word < Numbers<conditions>::count; ++word)
+            EXPLORE_NO_UNROLL
+            for (u32 bit = 0; bit < 32 && word * 32 + bit < conditions; ++bit)
+                add_up(counts & failing.bits[word] >> bit & 1, &tallies[word * 32 + bit].states);
     }
 
     EXPLORE_FN static void add_up(u32 value, u64* sum)
@@ -766,11 +789,29 @@ struct BlockState {
         return more[0];
     }
 
+    // Notes which checks have their first violating states in the level that ends. Called by one thread while all blocks wait at
+    // the barrier.
+    EXPLORE_FN void end_tallies() const
+    {
+        // Relaxed: other blocks added before the barrier.
+        if (search->deadlock_level == no_reference && load_relaxed(&search->deadlocks) != 0)
+            search->deadlock_level = search->levels - 1;
+        const bool has_found = search->found_level != no_reference || load_relaxed(&search->found) != no_reference;
+        if (conditions == 0 || !has_found) return;
+        EXPLORE_NO_UNROLL
+        for (u32 condition = 0; condition < conditions; ++condition) {
+            Tally& tally = search->tallies[condition];
+            tally.before = load_relaxed(&tally.states);
+            if (tally.level == no_reference && tally.before != 0) tally.level = search->levels - 1;
+        }
+    }
+
     // Called by one thread while all blocks wait at the barrier.
     EXPLORE_FN void begin_level(u64 started) const
     {
         search->going = 0;
         if (is_full()) return;
+        end_tallies();
 #if !EXPLORE_BY_ROWS
         if (states.are_marked()) return;  // the host lists the next part of the level
 #endif

@@ -288,6 +288,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut now = SearchState { first: 0, last: 0, next: 0, found: NONE, faulty: NONE, crowded: 0, ..*search };
         if search.is_repeated(offers) {
             [now.transitions, now.deadlocks, now.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
         }
         self.stream.memcpy_htod(&[now], &mut progress.search)?;
         self.stream.memcpy_htod(&[Offers { full: 0, full_nodes: 0, ..*offers }], &mut progress.offers)?;
@@ -339,6 +340,7 @@ impl<S: Storage> GpuEngine<'_, S> {
             self.mark_listed(&progress.order, count, &marked.level)?;
             marked.left += count;
             [now.transitions, now.deadlocks, now.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
             (now.found, now.faulty) = (NONE, NONE);
         } else {
             if let Some(kept) = &mut progress.kept {

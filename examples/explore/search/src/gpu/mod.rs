@@ -27,6 +27,7 @@ mod rank;
 mod simulated;
 mod survey;
 mod table_alone;
+mod tallies;
 mod unlisted;
 mod walks;
 
@@ -42,12 +43,13 @@ use kernel::{Kernel, allocate};
 use marked::{Kept, Marked};
 use order::Order;
 use program::ROWS_A_THREAD;
+use tallies::Tallies;
 use unlisted::Unlisted;
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::codegen::ensure_fits;
 use crate::ctl::{self, Branching, BranchingTime};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing, Violating};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
@@ -127,6 +129,10 @@ struct SearchState {
     cycles: Cycles,
     arrived: u32,
     generation: u32,
+    /// First finished level with a deadlock, or `NONE`.
+    deadlock_level: u64,
+    /// Address of the counts of violating states.
+    tallies: u64,
 }
 
 /// `explore::Limits` in explore.cu.
@@ -215,15 +221,17 @@ struct SearchMemory {
     kept_from: Option<u64>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<SearchState>,
+    /// Counts of violating states.
+    tallies: Tallies,
     /// Number of states found that are no longer in `order`.
     dropped: u64,
 }
 
 impl SearchMemory {
     /// The memory of a search that begins with these counts.
-    fn new(order: Order, offers: CudaSlice<Offers>, search: CudaSlice<SearchState>) -> Self {
+    fn new(order: Order, offers: CudaSlice<Offers>, search: CudaSlice<SearchState>, tallies: Tallies) -> Self {
         let (marked, kept, parents, unlisted, starts, kept_from) = (None, None, None, None, None, None);
-        Self { order, marked, kept, parents, unlisted, starts, kept_from, offers, search, dropped: 0 }
+        Self { order, marked, kept, parents, unlisted, starts, kept_from, offers, search, tallies, dropped: 0 }
     }
 
     /// Whether `order` has all states that the table holds.
@@ -496,6 +504,21 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         progress: &mut SearchMemory,
         limits: Limits,
         observer: &Observer,
+        found: Option<Found>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Exploration> {
+        let exploration = self.search_on(progress, limits, observer, found, checkpoints)?;
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let violating = progress.tallies.read(&self.stream, &search, &offers)?;
+        Ok(Exploration { violating, ..exploration })
+    }
+
+    /// As [`search`](Self::search), without the violating states.
+    fn search_on(
+        &mut self,
+        progress: &mut SearchMemory,
+        limits: Limits,
+        observer: &Observer,
         mut found: Option<Found>,
         checkpoints: Option<&Checkpoints>,
     ) -> Result<Exploration> {
@@ -547,7 +570,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
             // The kernel works through many levels without the host, and counts the states of the widest only.
             let level_sizes = LevelSizes::default();
-            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes });
+            let violating = Violating::default();
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes, violating });
             // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its
             // end.
             let repeats = search.is_repeated(&offers) || !ends_level;
@@ -610,15 +634,21 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let offers = self.stream.clone_htod(&[Offers { new_references: 1, ..Offers::default() }])?;
         let (order, marked) = self.allocate_lists(listed, 1, bytes)?;
         (search.first, search.last) = if marked.is_some() { (0, 0) } else { (0, 1) };
+        let tallies = self.tallies(&Violating::default(), &mut search)?;
         let search = self.stream.clone_htod(&[search])?;
         let Some(mut order) = order else {
             let unlisted = Some(Unlisted::Here(self.model().initial_state()));
-            return Ok(SearchMemory { unlisted, ..SearchMemory::new(Order::none(&self.stream)?, offers, search) });
+            return Ok(SearchMemory { unlisted, ..SearchMemory::new(Order::none(&self.stream)?, offers, search, tallies) });
         };
         order.write(&self.stream, 0, &[reference.slot()])?;
         let marked = marked.map(|marked| self.mark_first(&order, 1, marked)).transpose()?;
         let starts = levels.filter(|_| marked.is_none()).map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
-        Ok(SearchMemory { marked, starts, ..SearchMemory::new(order, offers, search) })
+        Ok(SearchMemory { marked, starts, ..SearchMemory::new(order, offers, search, tallies) })
+    }
+
+    /// The counts of violating states, which begin with those of `violating`. Sets their address in `search`.
+    fn tallies(&self, violating: &Violating, search: &mut SearchState) -> Result<Tallies> {
+        Tallies::new(&self.stream, self.interpreted.checks.conditions.len(), violating, search)
     }
 
     /// Allocates a list for `listed` references or, if `bytes` for the table and the list, or the free memory, are too little for
@@ -845,6 +875,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let mut now = SearchState { first, last, next: first, listed: last, found: NONE, faulty: NONE, crowded: 0, ..*search };
         if search.is_repeated(offers) {
             [now.transitions, now.deadlocks, now.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
         }
         progress.dropped += dropped;
         let offers = Offers { full: 0, full_nodes: 0, new_references: offers.new_references - dropped, ..*offers };
