@@ -270,7 +270,8 @@ fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
     const BUCKET: u64 = 64;
     const FUNCTIONS: u128 = 3;
     let buckets = (slots * slot_bytes).div_ceil(BUCKET).max(16);
-    FUNCTIONS * (1u128 << key_bits).div_ceil(buckets.into()) <= 1 << (8 * slot_bytes)
+    let fit = |keys: u128| FUNCTIONS * keys.div_ceil(buckets.into()) <= 1 << (8 * slot_bytes);
+    1u128.checked_shl(key_bits).is_some_and(fit)
 }
 
 /// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed.
@@ -429,6 +430,7 @@ mod tests {
         assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
         assert!(of(2, 64).contains("  compact       else 8\n"), "{}", of(2, 64));
         assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
+        assert!(of(6, 190).contains("  compact       as tree-compact"), "{}", of(6, 190));
         assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
         assert!(of(3, 72).contains("  tree-compact  2, 4 or 8 for a root, and up to 1 node of 8, shared\n"), "{}", of(3, 72));
     }
