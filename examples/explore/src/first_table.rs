@@ -256,7 +256,8 @@ pub fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
     const BUCKET: u64 = 64;
     const FUNCTIONS: u128 = 3;
     let buckets = (slots * slot_bytes).div_ceil(BUCKET).max(16);
-    FUNCTIONS * (1u128 << key_bits).div_ceil(buckets.into()) <= 1 << (8 * slot_bytes)
+    let fit = |keys: u128| FUNCTIONS * keys.div_ceil(buckets.into()) <= 1 << (8 * slot_bytes);
+    1u128.checked_shl(key_bits).is_some_and(fit)
 }
 
 /// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed.

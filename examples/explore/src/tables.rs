@@ -146,6 +146,8 @@ mod tests {
         assert!(of(2, 54).contains("  compact       4 from 2^28 slots on, else 8\n"), "{}", of(2, 54));
         assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
         assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
+        assert!(of(2, 64).contains("  compact       else 8\n"), "{}", of(2, 64));
+        assert!(of(6, 190).contains("  compact       as tree-compact"), "{}", of(6, 190));
         assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
         assert!(
             of(3, 72).contains(

@@ -183,14 +183,13 @@ fn fields(model: &Model, names: &Names, to: &mut String) {
         }
     }
     to.push('\n');
-    if model.has_committed_locations() {
-        let committed = model.processes.iter().enumerate().flat_map(|(process, text)| {
-            let places = text.locations.iter().enumerate().filter(|(_, location)| location.committed);
-            places.map(move |(location, _)| format!("at_{}(state) == {location}", names.process(process)))
-        });
-        let any = committed.collect::<Vec<_>>().join(" || ");
-        writeln!(to, "template <class State> EXPLORE_FN bool any_committed(const State& state) {{ return {any}; }}\n").unwrap();
-    }
+    let committed = model.processes.iter().enumerate().flat_map(|(process, text)| {
+        let places = text.locations.iter().enumerate().filter(|(_, location)| location.committed);
+        places.map(move |(location, _)| format!("at_{}(state) == {location}", names.process(process)))
+    });
+    let any = committed.collect::<Vec<_>>().join(" || ");
+    let (state, any) = if any.is_empty() { ("", "false") } else { (" state", &*any) };
+    writeln!(to, "template <class State> EXPLORE_FN bool any_committed(const State&{state}) {{ return {any}; }}\n").unwrap();
 }
 
 /// Generates `step` and `choices`.
