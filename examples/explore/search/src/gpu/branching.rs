@@ -4,10 +4,10 @@
 //! of the table. If there is memory for all steps, they are listed once, and each operator sweeps over the lists; otherwise each
 //! sweep computes the successors again, and looks them up in the table.
 
-use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
 use super::net_conditions::NetConditions;
 use super::order::Order;
+use super::order::States;
 use super::{GpuEngine, SearchMemory};
 use crate::ctl::bits::numbers;
 use crate::ctl::evaluate::{Operand, Space};

@@ -5,14 +5,15 @@
 //! parents tell where each level begins, so a path needs no second exploration.
 
 use super::kernel::allocate;
-use super::order::Order;
+use super::order::{Order, States};
+use super::search_state::{NONE, Offers, SearchState};
 use super::unlisted::Unlisted;
-use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
+use super::{GpuEngine, SearchMemory};
 use crate::exploration::Violating;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DeviceSlice, LaunchConfig, PushKernelArg};
 use warpset::{Indexed, Request, Storage, Values, VectorTable, Words};
 
 /// Parent of each row's state: the parent's row + 1; 0 if the row has no state.
@@ -23,20 +24,6 @@ pub(super) struct Parents {
     /// Addresses of both arrays, which never move.
     states: States,
 }
-
-/// `explore::States` in explore.cu: addresses of parents or references, of their upper bits, and, in a search without rows, of
-/// starts of levels and of marks for new states. 0 where there is none.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct States {
-    pub first: u64,
-    pub second: u64,
-    pub starts: u64,
-    pub marks: u64,
-}
-
-// SAFETY: `repr(C)` of four addresses without padding, as in explore.cu.
-unsafe impl DeviceRepr for States {}
 
 impl Parents {
     /// Allocates the parents of a table. `None` if there is no memory for them.

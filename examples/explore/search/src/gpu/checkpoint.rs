@@ -1,9 +1,9 @@
 //! Checkpoints of the engine on the GPU. They are written between two launches: at the beginning of a level, or after a launch
 //! that found the table full. In the second case the level is repeated.
 
-use super::marked::Marked;
 use super::order::Order;
 use super::unlisted::{Unlisted, in_pieces};
+use super::waiting::Marked;
 use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
 use crate::exploration::{Counts, Found};

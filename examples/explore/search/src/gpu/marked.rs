@@ -15,19 +15,18 @@
 //! when they take more than the limit of the search, or half of the host's free memory. Without any, the level before the known
 //! part of the path is still marked when the search ends, so each pass finds at least one state of the path.
 
-use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
-use super::order::{Format, Order};
+use super::order::{Format, Order, States};
+use super::search_state::{NONE, Offers, SearchState};
 use super::unlisted::Unlisted;
-use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
-use crate::exploration::Limits;
+use super::waiting::Marked;
+use super::{GpuEngine, SearchMemory};
 use crate::marks::Marks;
 use anyhow::{Context, Result, ensure};
-use std::collections::VecDeque;
 use std::ops::Range;
 use warpset::Storage;
 use warpset::gpu::DeviceBatch;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, CudaViewMut, DevicePtr, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaViewMut, DevicePtr, LaunchConfig, PushKernelArg};
 
 /// Minimum number of states of a part: `take_marked` takes the marks of 1,024 slots at once.
 const FEWEST: u64 = 1 << 10;
@@ -37,78 +36,6 @@ const MOST: u64 = 1 << 24;
 
 /// Number of states whose references are found at a time.
 const PIECE: u64 = 1 << 20;
-
-/// Waiting states of a search, marked.
-pub(super) struct Marked {
-    /// States of the level that are neither expanded nor listed, and states found for the next level: a bit for each slot.
-    level: CudaSlice<u32>,
-    next: CudaSlice<u32>,
-    /// Number of marks in `level`.
-    pub left: u64,
-}
-
-impl Marked {
-    /// Bytes of the marks of a table.
-    pub fn bytes_of(slots: u64) -> u64 {
-        2 * 4 * slots.div_ceil(32)
-    }
-
-    /// Address of the marks of the next level.
-    pub fn next(&self, stream: &CudaStream) -> u64 {
-        self.next.device_ptr(stream).0
-    }
-
-    pub fn bytes(&self) -> u64 {
-        (self.level.num_bytes() + self.next.num_bytes()) as u64
-    }
-}
-
-/// References of the last levels of a search for a path, in the host's memory.
-pub(super) struct Kept {
-    /// Consecutive levels: number, and lower 32 bits and upper bits of each reference. The last one may be incomplete.
-    levels: VecDeque<(u64, Vec<u32>, Vec<u8>)>,
-    /// A level that does not fit, so that its states are not kept.
-    lost: Option<u64>,
-    bytes: u64,
-    most_bytes: u64,
-}
-
-impl Kept {
-    pub fn new(limits: Limits) -> Self {
-        let most_bytes = limits.bytes.min(warpset_support::memory::free_memory() / 2);
-        Self { levels: VecDeque::new(), lost: None, bytes: 0, most_bytes }
-    }
-
-    /// Adds some states of a level. Drops the first levels if all of them take too much memory.
-    fn add(&mut self, level: u64, references: &[u64]) {
-        if self.lost == Some(level) {
-            return;
-        }
-        if self.levels.back().is_none_or(|(last, ..)| *last != level) {
-            self.levels.push_back((level, Vec::new(), Vec::new()));
-        }
-        self.bytes += 5 * references.len() as u64;
-        while self.bytes > self.most_bytes {
-            let Some((first, low, _)) = self.levels.pop_front() else { break };
-            self.bytes -= 5 * low.len() as u64;
-            if first == level {
-                (self.lost, self.bytes) = (Some(level), 0);
-                return;
-            }
-        }
-        if let Some((_, low, above)) = self.levels.back_mut() {
-            low.extend(references.iter().map(|reference| *reference as u32));
-            above.extend(references.iter().map(|reference| (reference >> 32) as u8));
-        }
-    }
-
-    /// Removes the last level. Returns its references if it has this number.
-    fn pop(&mut self, level: u64) -> Option<Vec<u64>> {
-        let (last, low, above) = self.levels.pop_back()?;
-        let references = || low.iter().zip(&above).map(|(low, above)| u64::from(*above) << 32 | u64::from(*low)).collect();
-        (last == level).then(references)
-    }
-}
 
 impl<S: Storage> GpuEngine<'_, S> {
     /// Format of the list of references.
@@ -482,28 +409,5 @@ impl<S: Storage> GpuEngine<'_, S> {
         // SAFETY: as in `walk_back`, for a path of two states: `starts` describes the listed states as level 0.
         unsafe { launch.launch(walk.launch) }?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn levels_that_do_not_fit_are_dropped_from_the_first_on() {
-        let mut kept = Kept { levels: VecDeque::new(), lost: None, bytes: 0, most_bytes: 50 };
-        for (level, references) in [(3u64, 4u64), (3, 2), (4, 3), (5, 1)] {
-            kept.add(level, &(0..references).map(|place| place << 30 | level).collect::<Vec<_>>());
-        }
-        // Level 3 has left: 10 states fit, and there were 6 + 3 + 1.
-        assert_eq!((kept.bytes, kept.levels.len()), (50, 3));
-        kept.add(5, &[1 << 39]);
-        assert_eq!((kept.bytes, kept.levels.len()), (25, 2));
-        // A level of more states than fit is not kept, and no later part of it.
-        kept.add(6, &[0; 11]);
-        kept.add(6, &[7]);
-        assert_eq!((kept.bytes, kept.levels.len(), kept.lost), (0, 0, Some(6)));
-        kept.add(7, &[1 << 39, 2]);
-        assert_eq!((kept.pop(7), kept.pop(6)), (Some(vec![1 << 39, 2]), None));
     }
 }

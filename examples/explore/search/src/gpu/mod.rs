@@ -23,12 +23,14 @@ mod net_conditions;
 mod order;
 mod program;
 mod rank;
+mod search_state;
 #[cfg(test)]
 mod simulated;
 mod survey;
 mod table_alone;
 mod tallies;
 mod unlisted;
+mod waiting;
 mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
@@ -38,13 +40,14 @@ pub use rank::OnGpu;
 pub use survey::{Plan as SurveyPlan, SURVEY};
 pub use walks::{GpuWalks, source_of_walks};
 
-use by_rows::{Parents, States};
+use by_rows::Parents;
 use kernel::{Kernel, allocate};
-use marked::{Kept, Marked};
-use order::Order;
+use order::{Order, States};
 use program::ROWS_A_THREAD;
+use search_state::{KernelLimits, NONE, Offers, SearchState};
 use tallies::Tallies;
 use unlisted::Unlisted;
+use waiting::{Kept, Marked};
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::codegen::ensure_fits;
@@ -55,18 +58,15 @@ use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, ResidueSearch, Watch};
-use crate::measurements::{Cycles, Measurements};
+use crate::measurements::Measurements;
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use warpset::gpu::Counts as Offers;
 use warpset::gpu::cudarc_0_19::DeviceExt;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
-};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
 use warpset_model::interpreter::Interpreter;
@@ -94,66 +94,6 @@ const LEVELS: u64 = 1 << 12;
 
 /// Maximum number of states on a GPU for which the host finds paths for formulas of branching time: it loads all steps.
 const MOST_FOR_PATHS: u64 = 1 << 20;
-
-const NONE: u64 = u64::MAX;
-
-/// `explore::SearchState` in explore.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct SearchState {
-    first: u64,
-    last: u64,
-    next: u64,
-    tile: u64,
-    levels: u64,
-    widest: u64,
-    size: u64,
-    listed: u64,
-    transitions: u64,
-    deadlocks: u64,
-    overflows: u64,
-    found: u64,
-    found_level: u64,
-    faulty: u64,
-    going: u64,
-    /// Transitions, deadlocks and overflows when the level began.
-    before: [u64; 3],
-    /// For a rank: capacity of its offers in rows.
-    room: u64,
-    /// Whether there was no room in `order`: the level must be repeated.
-    crowded: u64,
-    /// For a rank: rows reserved, rows written, and most steps of a state.
-    reserved: u64,
-    offered: u64,
-    most_steps: u64,
-    cycles: Cycles,
-    arrived: u32,
-    generation: u32,
-    /// First finished level with a deadlock, or `NONE`.
-    deadlock_level: u64,
-    /// Address of the counts of violating states.
-    tallies: u64,
-}
-
-/// `explore::Limits` in explore.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct KernelLimits {
-    states: u64,
-    levels: u64,
-    nanoseconds: u64,
-    /// Number of states in `order` up to which blocks put more.
-    room: u64,
-    deadlocks: u32,
-    keep_going: u32,
-}
-
-// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
-unsafe impl DeviceRepr for SearchState {}
-// SAFETY: all zeros are valid integers.
-unsafe impl ValidAsZeroBits for SearchState {}
-// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
-unsafe impl DeviceRepr for KernelLimits {}
 
 /// Message for an initial state that cannot be put into a table as new.
 fn not_empty_or_too_small<S: Storage>(table: &VectorTable<S>) -> String {

@@ -4,7 +4,6 @@
 //! bytes if the table is indexed, because rows may have larger numbers than slots, and for a product, because the kernels of the
 //! search for accepting cycles read the list, too (`has_wide_list` in explore.cu).
 
-use super::by_rows::States;
 use super::kernel::allocate;
 use anyhow::{Result, ensure};
 use std::ops::Range;
@@ -37,6 +36,20 @@ impl Format {
         }
     }
 }
+
+/// `explore::States` in explore.cu: addresses of parents or references, of their upper bits, and, in a search without rows, of
+/// starts of levels and of marks for new states. 0 where there is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct States {
+    pub first: u64,
+    pub second: u64,
+    pub starts: u64,
+    pub marks: u64,
+}
+
+// SAFETY: `repr(C)` of four addresses without padding, as in explore.cu.
+unsafe impl DeviceRepr for States {}
 
 /// A list of references in GPU memory.
 pub(super) enum Order {

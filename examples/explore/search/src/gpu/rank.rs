@@ -11,8 +11,8 @@
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
 //! stored.
 
-use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
+use super::order::States;
 use super::program::Sources;
 use super::tallies::Tallies;
 use super::{KernelLimits, NONE, SearchState};

@@ -1,6 +1,6 @@
 //! Numbers of the states that violate each condition, counted by the kernel.
 
-use super::{NONE, Offers, SearchState};
+use super::search_state::{NONE, Offers, SearchState};
 use crate::exploration::{Tally, Violating};
 use anyhow::Result;
 use std::sync::Arc;
