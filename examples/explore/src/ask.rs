@@ -27,7 +27,7 @@ pub struct Inquiry {
     automaton: Option<Named>,
     pub possible: Option<Possible>,
     pub branching: Option<Branching>,
-    /// What each state is checked for.
+    /// Checks of each state.
     pub checks: Checks,
     /// Warnings of the model and of all that is asked.
     pub warnings: Warnings,

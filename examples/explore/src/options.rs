@@ -178,7 +178,7 @@ pub struct Options {
     #[arg(skip)]
     pub given: Vec<String>,
 
-    /// What these options choose to do.
+    /// The work that these options choose.
     #[arg(skip)]
     pub job: Job,
 }
@@ -225,7 +225,7 @@ pub struct InputOptions {
     pub properties: Option<PathBuf>,
 }
 
-/// What states are checked for, and how strictly.
+/// Checks of states, and how strict they are.
 #[derive(Args, Clone, Debug)]
 pub struct CheckOptions {
     /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
@@ -297,7 +297,7 @@ pub struct RunOptions {
     pub emit_buchi: Option<PathBuf>,
 }
 
-/// What is measured beside the search.
+/// Measurements beside the search.
 #[derive(Args, Clone, Debug)]
 pub struct MeasureOptions {
     /// Name in the report which states of processes, transitions and labels never occur in the states that were found. Reads all
@@ -387,7 +387,7 @@ pub struct OutputOptions {
     pub tables: bool,
 }
 
-/// What is printed.
+/// Options of what is printed.
 #[derive(Args, Clone, Debug)]
 pub struct DisplayOptions {
     /// Show the whole state after each step of a path, in the text and in the files of --trace, and not only what changes.

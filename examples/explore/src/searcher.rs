@@ -1,4 +1,4 @@
-//! What a search by threads, on a GPU or on ranks has in common, from the exploration to the report.
+//! Common part of searches by threads, on a GPU and on ranks, from the exploration to the report.
 
 use crate::ending::Extras;
 use crate::progress::beside;
@@ -25,7 +25,7 @@ pub trait Searcher: Explorer {
     /// Figures of a net over all found states.
     fn survey(&mut self, survey: &Survey, stop: fn() -> Option<Stop>) -> Result<Surveyed>;
 
-    /// What the report says about the table or tables, after the exploration.
+    /// Figures of the table or tables for the report, after the exploration.
     fn figures(&mut self, exploration: &Exploration, limits: Limits) -> Result<Figures>;
 
     /// The part that answers questions about runs. Returns an error if there are ranks.

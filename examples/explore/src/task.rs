@@ -337,11 +337,13 @@ impl<'a> Run<'a> {
     fn explore(&self, searcher: &mut dyn Searcher, limits: Limits) -> Result<Exploration> {
         let Self { task, table, interpreted, .. } = self;
         let progress = ProgressLine::new(task.options.display.progress).within(limits);
+        // The task has connections of ranks, which threads cannot share.
+        let properties = task.properties;
         searcher.explore(limits, &|counts: &Counts| match table {
             Some(table) => {
                 progress.set(counts, table);
                 let model = interpreted.interpreter.model();
-                task.properties.is_none_or(|properties| properties.goes_on(counts, table, model))
+                properties.is_none_or(|properties| properties.goes_on(counts, table, model))
             }
             None => {
                 progress.working(&format!("level {}, {} states", counts.levels, counts.states));

@@ -176,7 +176,7 @@ fn move_line(model: &Model, id: TransitionId, message: Option<&Message>) -> Stri
     format!("{}: {}{notes}", escaping::line(&process.name), if has_statement { statement } else { moved })
 }
 
-/// What an action does with the message of its step.
+/// Text of what an action does with the message of its step.
 fn message_text(action: &Action, message: &Message) -> Option<String> {
     let verb = match action {
         Action::Alone => return None,

@@ -1,10 +1,10 @@
 //! Answers to the properties of a file of the Model Checking Contest (`--properties`).
 //!
 //! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Formulas
-//! about runs are answered over the markings of the same exploration, in memory ([`runs`](warpset_search::liveness::runs)). One that this
-//! does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton. Formulas of
-//! branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has the verdict
-//! `CANNOT_COMPUTE`.
+//! about runs are answered over the markings of the same exploration, in memory ([`runs`](warpset_search::liveness::runs)). One
+//! that this does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton.
+//! Formulas of branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has
+//! the verdict `CANNOT_COMPUTE`.
 
 pub mod rounds;
 

@@ -736,7 +736,8 @@ mod tests {
     #[test]
     fn variables_may_have_the_names_of_operators() {
         let names = Names { is_variable: &|name| ["U", "A"].contains(&name), is_process: &|_| false };
-        let words = |text: &str, parse: fn(&Source, &Names) -> Result<(Formula, Vec<Proposition>), Diagnostic>| {
+        type Parsed = Result<(Formula, Vec<Proposition>), Diagnostic>;
+        let words = |text: &str, parse: fn(&Source, &Names) -> Parsed| {
             let read = parse(&Source { name: "f".into(), text: text.into() }, &names);
             read.map(|(_, all)| all.into_iter().map(|of| of.words).collect::<Vec<_>>()).map_err(|error| error.message)
         };

@@ -52,7 +52,7 @@ pub struct Start {
     pub is_counted: bool,
 }
 
-/// What stops the loop of a search.
+/// Reason that stops the loop of a search.
 pub enum Halt {
     End(End),
     Failed(anyhow::Error),

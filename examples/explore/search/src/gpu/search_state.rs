@@ -1,4 +1,4 @@
-//! What the kernel of a search and the host tell each other, as explore.cu has it.
+//! State of a search and its limits, shared by the host and the kernel (explore.cu).
 
 use crate::measurements::Cycles;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{DeviceRepr, ValidAsZeroBits};
