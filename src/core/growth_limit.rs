@@ -168,8 +168,8 @@ impl RawTable {
     fn bytes_in_place(&self, from: Size, spec: Spec, buckets: u64) -> Option<u64> {
         let parameters = Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets: 0 };
         let geometry = self.geometry.of_spec(spec);
-        let now = spec.bytes(&geometry, from.slots / u64::from(geometry.slots_per_bucket));
         let beside = self.look().store.bytes_beside(&parameters, from.slots)?;
+        let now = spec.bytes(&geometry, from.slots / u64::from(geometry.slots_per_bucket));
         Some(spec.bytes(&geometry, buckets).saturating_sub(now) + beside)
     }
 
