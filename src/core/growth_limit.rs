@@ -168,8 +168,8 @@ impl RawTable {
     fn bytes_in_place(&self, from: Size, spec: Spec, buckets: u64) -> Option<u64> {
         let parameters = Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets: 0 };
         let geometry = self.geometry.of_spec(spec);
-        let now = spec.bytes(&geometry, from.slots / u64::from(geometry.slots_per_bucket));
         let beside = self.look().store.bytes_beside(&parameters, from.slots)?;
+        let now = spec.bytes(&geometry, from.slots / u64::from(geometry.slots_per_bucket));
         Some(spec.bytes(&geometry, buckets).saturating_sub(now) + beside)
     }
 
@@ -322,7 +322,7 @@ impl RawTable {
         Ok(self.bytes_for(before, size).map(|bytes| match () {
             // Rows of an index do not move.
             () if self.spec().is_indexed() => bytes.new.max(bytes.full),
-            () if bytes.in_place => bytes.full + bytes.full / 64,
+            () if bytes.in_place => (bytes.full as f64 / LAST_SHARE) as u64,
             // While the last table is made, the table before it takes up to a sixteenth of the memory.
             () => ((bytes.new as f64 / LAST_SHARE) as u64).max(bytes.full),
         }))

@@ -78,16 +78,22 @@ impl TableState {
         Self { store, spec, buckets, node_buckets, generation: Generation::next(), unplaced: Vec::new(), is_growing: false }
     }
 
+    /// Goes on with a growth in place that was ended by an error.
+    fn finish_growth(&mut self) -> Result<()> {
+        if self.is_growing {
+            self.store.finish_growth(&mut self.unplaced)?;
+            self.is_growing = false;
+        }
+        Ok(())
+    }
+
     /// Puts vectors, or keys, that a growth or a relocation has left in no slot. Nothing else may use the table.
     ///
     /// # Errors
     ///
     /// [`Error::TableFull`] if some find no slot. A growth to more slots tries again.
     pub(crate) fn complete(&mut self) -> Result<()> {
-        if self.is_growing {
-            self.store.finish_growth(&mut self.unplaced)?;
-            self.is_growing = false;
-        }
+        self.finish_growth()?;
         if !self.unplaced.is_empty() {
             let counts = self.store.search_batch(
                 self.generation.tag(),
@@ -340,12 +346,14 @@ impl RawTable {
 
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively("clear")?;
-        let TableState { store, generation, .. } = &mut *sized;
+        sized.finish_growth()?;
+        let TableState { store, generation, unplaced, .. } = &mut *sized;
         store.clear(&mut || {
             *generation = Generation::next();
             self.arrays.keep(0);
         })?;
-        (sized.unplaced, sized.is_growing) = (Vec::new(), false);
+        // After an error they are kept, because the others may be there, too.
+        *unplaced = Vec::new();
         Ok(())
     }
 

@@ -4,20 +4,20 @@ use super::growth::fill_parts;
 use super::kernels::{CpuView, LeftVectors, geometry, warpset_cpu_count_parts, warpset_cpu_export_left};
 use super::pages::Pages;
 use super::store::CpuStore;
+use crate::backend::waves::{GrowthWaves, slices};
 use crate::backend::{Machine as _, Region};
 use crate::host::zeroed;
 use crate::layout::Kind;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::size::{most_left, slices};
+use crate::layout::size::most_left;
 use crate::layout::view::View;
-use crate::layout::waves::Waves;
 use crate::{Error, Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 /// Memory and order of a growth in place.
 struct Plan {
-    waves: Waves,
+    waves: GrowthWaves,
     parts: u64,
     /// Bytes of the slices that are copied.
     copied: u64,
@@ -43,7 +43,7 @@ impl CpuStore {
         let (mut parts, mut slices_a_part) = (0, 0);
         // SAFETY: views of bucket tables, whose memory the function does not look at.
         unsafe { warpset_cpu_count_parts(&from, &to, &mut parts, &mut slices_a_part) };
-        let waves = Waves::new(now, then, slices_a_part);
+        let waves = GrowthWaves::new(now, then, slices_a_part);
         let copied = waves.copied_slices * (layout.bytes(buckets) / now);
         Some(Plan { waves, parts, copied, bytes: parameters.slot_bytes(&layout) })
     }
@@ -92,7 +92,7 @@ impl CpuStore {
         let views = parts_at(self.slots.address);
         for wave in waves.parts {
             // SAFETY: both tables begin at this address, which has memory for the larger one. No part of a wave is where this
-            // wave or a later one reads (`Waves`). The caller has this table alone.
+            // wave or a later one reads (`GrowthWaves`). The caller has this table alone.
             unsafe { left.fill(&views, wave, &mut vectors) };
         }
         let from = (self.slots.address as *const u8, copy.address());

@@ -4,6 +4,7 @@
 
 use super::cuda;
 use super::store::{CudaStore, argument, view_argument};
+use crate::backend::waves::slices;
 use crate::backend::{Launch, Machine};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
@@ -76,7 +77,7 @@ impl CudaStore {
         }
         let geometry = self.kernels.geometry;
         let buckets = slots / u64::from(geometry.slots_per_bucket);
-        let slices = |buckets: u64| size::slices(buckets, geometry.slots_per_bucket);
+        let slices = |buckets: u64| slices(buckets, geometry.slots_per_bucket);
         let (now, then) = (slices(buckets)?, slices(parameters.buckets)?);
         let slice_buckets = buckets / now;
         let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), self.gpu().shared_bytes);

@@ -4,16 +4,15 @@ use super::growth::{Growing, LeftList, Plan};
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument, view_argument};
 use super::{cuda, pass};
+use crate::backend::waves::GrowthWaves;
 use crate::backend::{Machine, Memory, Region};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::size::most_left;
 use crate::layout::view::View;
-use crate::layout::waves::Waves;
 use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::result;
-use std::ops::Range;
 
 /// Progress of a growth: `warpset::InPlace` of bucket/growth.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
@@ -23,7 +22,7 @@ struct Progress {
     left: u64,
     /// How many of these have been copied.
     kept: u64,
-    /// Waves that are done.
+    /// GrowthWaves that are done.
     waves: u64,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct InPlace {
     /// The larger table. It counts vectors in `progress`, behind the progress.
     to: View,
     plan: Plan,
-    waves: Waves,
+    waves: GrowthWaves,
     copy: Memory,
     /// Whether the first slices have been copied. Later they may be overwritten.
     has_copied: bool,
@@ -59,7 +58,7 @@ impl CudaStore {
         let geometry = self.kernels.geometry;
         let Growing { now, then, plan } = self.by_slices(parameters, slots).filter(|growing| growing.then > growing.now)?;
         let bytes = geometry.bytes(slots / u64::from(geometry.slots_per_bucket));
-        let copied = Waves::new(now, then, plan.slices_a_part).copied_slices * (bytes / now);
+        let copied = GrowthWaves::new(now, then, plan.slices_a_part).copied_slices * (bytes / now);
         // The sizes of a forecast are not those of the present memory.
         let can_grow = bytes != self.slots.bytes || self.slots.is_owned_by::<ReservedMemory>();
         (ReservedMemory::is_for(bytes) && can_grow).then(|| copied + most_left(slots) * (8 + 4 * self.spec.width() as u64))
@@ -81,7 +80,7 @@ impl CudaStore {
             return Ok(false);
         }
         let geometry = self.kernels.geometry;
-        let waves = Waves::new(now, then, plan.slices_a_part);
+        let waves = GrowthWaves::new(now, then, plan.slices_a_part);
         let copied = waves.copied_slices * (self.slots.bytes / now);
         self.gpu().synchronize()?;
         let mut stored = [0];
@@ -120,16 +119,15 @@ impl CudaStore {
         // SAFETY: as above.
         unsafe { self.machine.write(*growing.progress, 0, bytemuck::bytes_of(&Progress::default()))? };
         let (before, bytes) = (self.slots.bytes, parameters.slot_bytes(&geometry));
-        let resize = |memory: &mut ReservedMemory, bytes: u64| {
-            memory.grow(bytes)?;
-            Ok(Region { address: memory.address(), bytes })
-        };
-        self.table.slots.enlarge(|memory| resize(memory, bytes))?;
+        let of = |memory: &ReservedMemory, bytes: u64| Region { address: memory.address(), bytes };
+        self.table.slots.enlarge(|memory: &mut ReservedMemory| memory.grow(bytes).map(|()| of(memory, bytes)))?;
         if has_waves {
             let first = self.run_wave(&mut growing, 0).and_then(|()| self.progress_of(&growing));
             if !first.as_ref().is_ok_and(|progress| are_few(progress.left)) {
-                // The memory stays mapped, for a later growth.
-                self.table.slots.enlarge(|memory| resize(memory, before))?;
+                self.table.slots.enlarge(|memory: &mut ReservedMemory| {
+                    memory.shrink(before);
+                    Ok(of(memory, before))
+                })?;
                 return first.map(|_| false);
             }
         }
@@ -171,8 +169,10 @@ impl CudaStore {
                 return unsafe { self.machine.write(*self.stored, 0, &(growing.stored - growing.left).to_ne_bytes()) };
             }
             if progress.left > growing.list().capacity {
-                growing.slots = self.machine.allocate(2 * growing.slots.bytes)?;
+                // Both or none: the kernels take the capacity of one for that of both.
+                let slots = self.machine.allocate(2 * growing.slots.bytes)?;
                 growing.vectors = self.machine.allocate(2 * growing.vectors.bytes)?;
+                growing.slots = slots;
             }
             (progress.waves..steps).try_for_each(|wave| self.run_wave(growing, wave as usize))?;
         }
@@ -209,7 +209,7 @@ impl CudaStore {
         let (progress, vectors) = (growing.progress.address, growing.vectors.address);
         let mut arguments =
             [view_argument(&from), argument(&list.slots), argument(&list.capacity), argument(&progress), argument(&vectors)];
-        // SAFETY: no part of a wave is where this wave or a later one reads (`Waves`); the last one reads a copy. The memory is
+        // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The memory is
         // that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
         // the buffer has room for as many vectors as the list.
         unsafe {
@@ -231,5 +231,90 @@ impl CudaStore {
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream()) }.map_err(cuda("copying in the GPU's memory"))?;
         growing.has_copied = true;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Keeps this promise of `src/docs/memory_and_growth.md`, on a GPU or a simulated one:
+    //!
+    //! - A growth in place that an error ends goes on at the next use of the table. Nothing is lost, however many vectors are left.
+
+    use super::*;
+    use crate::{BucketTable, Device, faults};
+    use std::any::Any;
+
+    const EMPTY: [u32; 4] = [0x5eed_0000, 1, 2, 3];
+
+    /// Slots of a table whose list has room for 137 vectors, of which 68 may be left.
+    const SLOTS: u64 = 140_000;
+
+    /// Vectors of which the first `left` begin as EMPTY does. Growth leaves these, because some slots may not hold them.
+    fn vectors(left: u32) -> Vec<u32> {
+        (0..700).flat_map(|number| [if number < left { EMPTY[0] } else { number }, number, 7, number]).collect()
+    }
+
+    fn filled(device: &Device, vectors: &[u32]) -> BucketTable {
+        let table = BucketTable::builder(4).capacity(SLOTS).empty_pattern(EMPTY).build(device).unwrap();
+        table.find_or_put_many(vectors).unwrap().complete(&table).unwrap();
+        table
+    }
+
+    fn holds(table: &BucketTable, vectors: &[u32], about: &str) {
+        let count = vectors.len() / 4;
+        assert!(table.contains_many(vectors).unwrap().iter().all(|is_there| *is_there), "{about}");
+        assert_eq!((table.len().unwrap(), table.iter().count()), (count as u64, count), "{about}");
+    }
+
+    /// Calls `with` with the store, and says where its slots are.
+    fn store(table: &BucketTable, with: impl FnOnce(&mut CudaStore)) -> u64 {
+        let mut sized = table.raw.sized_exclusively("test").unwrap();
+        let store = (&mut *sized.store as &mut dyn Any).downcast_mut::<CudaStore>().unwrap();
+        with(store);
+        store.slots.address
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "there is no GPU")]
+    fn a_growth_that_ends_between_waves_goes_on() {
+        let Ok(device) = Device::gpu(0) else { return };
+        let vectors = vectors(60);
+        let grow = |table: &BucketTable| table.reserve_total(2 * SLOTS);
+        let table = filled(&device, &vectors);
+        let place = store(&table, |_| ());
+        let (grown, calls) = faults::count(|| grow(&table));
+        grown.unwrap();
+        assert_eq!(store(&table, |_| ()), place, "it grows where it is");
+        holds(&table, &vectors, "without faults");
+        let mut goes_on = 0;
+        for call in 0..calls {
+            let (table, about) = (filled(&device, &vectors), format!("call {call} of {calls} fails"));
+            let (grown, _) = faults::fail(call..call + 1, || grow(&table));
+            // A list that is far too short.
+            store(&table, |store| {
+                if let Some(growing) = &mut store.growing {
+                    goes_on += 1;
+                    growing.slots = store.machine.allocate(8).unwrap();
+                }
+            });
+            assert!(grown.is_err() || call == 0 || table.slots() >= 2 * SLOTS, "{about}");
+            holds(&table, &vectors, &about);
+            grow(&table).unwrap();
+            holds(&table, &vectors, &about);
+        }
+        assert!(goes_on > 10, "{goes_on} of {calls} growths were ended between waves");
+    }
+
+    /// The first wave of a growth by eight leaves most of 100 vectors, which is more than the trial of the others has shown.
+    #[test]
+    #[cfg_attr(miri, ignore = "there is no GPU")]
+    fn a_first_wave_that_leaves_too_many_is_undone() {
+        let Ok(device) = Device::gpu(0) else { return };
+        let vectors = vectors(100);
+        let table = filled(&device, &vectors);
+        let place = store(&table, |_| ());
+        table.reserve_total(8 * SLOTS).unwrap();
+        assert_ne!(store(&table, |_| ()), place, "it takes a second table");
+        holds(&table, &vectors, "in a second table");
     }
 }

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 40] = [
+pub(crate) const HEADERS: [(&str, &str); 41] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -33,6 +33,7 @@ pub(crate) const HEADERS: [(&str, &str); 40] = [
         include_str!("../../../cuda/warpset/tree/strategies/recursive_builder.cuh"),
     ),
     ("warpset/tree/incremental_builder.cuh", include_str!("../../../cuda/warpset/tree/incremental_builder.cuh")),
+    ("warpset/bucket/lane_search.cuh", include_str!("../../../cuda/warpset/bucket/lane_search.cuh")),
     ("warpset/bucket/warp_search.cuh", include_str!("../../../cuda/warpset/bucket/warp_search.cuh")),
     ("warpset/compact/permutation.cuh", include_str!("../../../cuda/warpset/compact/permutation.cuh")),
     ("warpset/compact/table.cuh", include_str!("../../../cuda/warpset/compact/table.cuh")),
@@ -539,7 +540,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, KernelSet); 18] = [
+        const KERNELS: [(&str, KernelSet); 19] = [
             ("warpset_clear", KernelSet::Put),
             ("warpset_find_or_put", KernelSet::Put),
             ("warpset_find_or_put_incremental", KernelSet::Incremental),

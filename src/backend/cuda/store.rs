@@ -242,10 +242,6 @@ impl Store for CudaStore {
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
     }
 
-    fn forget(&mut self) {
-        self.growing = None;
-    }
-
     fn grow_in_place(
         &mut self,
         parameters: &Parameters<'_>,
