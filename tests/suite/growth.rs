@@ -270,7 +270,7 @@ pub mod once {
     fn bucket_tables_grow_in_place(device: &Device) {
         let is_slow = device.is_gpu() && simulated();
         for (width, slots) in [(2, 270_000), (9, 70_000)] {
-            for (hash_mask, count) in [(u64::MAX, if is_slow { 20_000 } else { 60_000 }), (1 << 63, 3000)] {
+            for (hash_mask, count) in [(u64::MAX, if is_slow { 20_000 } else { 60_000 }), (1 << 63, 1500)] {
                 let words = distinct(width, 0, 2 * count);
                 let (stored, others) = words.split_at(count * width);
                 let builder = VectorTable::<warpset::Bucket>::builder(width).capacity(slots).hash_mask(hash_mask);

@@ -398,8 +398,8 @@ WARPSET_FN void grow_by_blocks(const BucketTable<Shape>& from, const BucketTable
 
 // Progress of a growth in place.
 struct InPlace {
-    u64 left;   // vectors left since the host last took them
-    u64 kept;   // how many of these have been copied
+    u64 left;   // vectors left
+    u64 kept;   // how many of these have been copied: those of the waves that are done
     u64 waves;  // waves that are done
 };
 

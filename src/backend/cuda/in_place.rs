@@ -18,9 +18,9 @@ use cudarc::driver::result;
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 struct Progress {
-    /// Vectors left since they were last taken.
+    /// Vectors left.
     left: u64,
-    /// How many of these have been copied.
+    /// How many of these have been copied: those of the waves that are done.
     kept: u64,
     /// GrowthWaves that are done.
     waves: u64,
@@ -41,7 +41,7 @@ pub(super) struct InPlace {
     slots: Memory,
     vectors: Memory,
     progress: Memory,
-    /// Vectors that the table has, and how many of them have been left.
+    /// Vectors that the table has, and how many of them have been left, and are on the host.
     stored: u64,
     left: u64,
 }
@@ -169,7 +169,7 @@ impl CudaStore {
                 return unsafe { self.machine.write(*self.stored, 0, &(growing.stored - growing.left).to_ne_bytes()) };
             }
             if progress.left > growing.list().capacity {
-                // Both or none: the kernels take the capacity of one for that of both.
+                // Only further vectors are listed here. Both or none: the kernels take the capacity of one for that of both.
                 let slots = self.machine.allocate(2 * growing.slots.bytes)?;
                 growing.vectors = self.machine.allocate(2 * growing.vectors.bytes)?;
                 growing.slots = slots;
@@ -178,21 +178,21 @@ impl CudaStore {
         }
     }
 
-    /// Takes the vectors that are left so far to the host, and clears the list. Waits. Returns the progress before.
+    /// Takes the vectors that waves have left since the last call to the host, and forgets those of a wave that is not done.
+    /// Waits. Returns the progress before.
     fn take_left(&self, growing: &mut InPlace, unplaced: &mut Vec<u32>) -> Result<Progress> {
         self.gpu().synchronize()?;
         let progress = self.progress_of(growing)?;
-        let words = progress.kept as usize * self.spec.width();
+        let (bytes, words) = (self.spec.width() as u64 * 4, (progress.kept - growing.left) as usize * self.spec.width());
         let mut vectors = zeroed::<u32>(words)?;
         unplaced.try_reserve_exact(words).map_err(|error| Error::no_host_memory(4 * words as u64, error.to_string()))?;
         // SAFETY: memory that only kernels before have changed. The kernel has copied this number of vectors.
-        unsafe {
-            self.machine.read(*growing.vectors, 0, bytemuck::cast_slice_mut(&mut vectors))?;
-            let now = Progress { waves: progress.waves, ..Progress::default() };
-            self.machine.write(*growing.progress, 0, bytemuck::bytes_of(&now))?;
-        }
+        unsafe { self.machine.read(*growing.vectors, growing.left * bytes, bytemuck::cast_slice_mut(&mut vectors))? };
         unplaced.extend_from_slice(&vectors);
-        growing.left += progress.kept;
+        growing.left = progress.kept;
+        // After the vectors are on the host, because a copy that reports an error may have been made.
+        // SAFETY: the first number of the progress, which no kernel uses now.
+        unsafe { self.machine.write(*growing.progress, 0, &progress.kept.to_ne_bytes())? };
         Ok(progress)
     }
 
@@ -209,8 +209,8 @@ impl CudaStore {
         let (progress, vectors) = (growing.progress.address, growing.vectors.address);
         let mut arguments =
             [view_argument(&from), argument(&list.slots), argument(&list.capacity), argument(&progress), argument(&vectors)];
-        // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The memory is
-        // that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
+        // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The memory
+        // is that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
         // the buffer has room for as many vectors as the list.
         unsafe {
             self.fill_parts((&from, &growing.to), &growing.plan, parts, true, list)?;
@@ -238,7 +238,7 @@ impl CudaStore {
 mod tests {
     //! Keeps this promise of `src/docs/memory_and_growth.md`, on a GPU or a simulated one:
     //!
-    //! - A growth in place that an error ends goes on at the next use of the table. Nothing is lost, however many vectors are left.
+    //! - A growth in place that an error ends goes on at the next use of the table. Nothing is lost.
 
     use super::*;
     use crate::{BucketTable, Device, faults};
@@ -246,10 +246,10 @@ mod tests {
 
     const EMPTY: [u32; 4] = [0x5eed_0000, 1, 2, 3];
 
-    /// Slots of a table whose list has room for 137 vectors, of which 68 may be left.
+    /// Slots of a table whose list has room for 137 vectors. Growth takes a second table if a trial leaves more than half as many.
     const SLOTS: u64 = 140_000;
 
-    /// Vectors of which the first `left` begin as EMPTY does. Growth leaves these, because some slots may not hold them.
+    /// 700 vectors. The first `left` ones begin as EMPTY does, so growth leaves them: some slots may not hold them.
     fn vectors(left: u32) -> Vec<u32> {
         (0..700).flat_map(|number| [if number < left { EMPTY[0] } else { number }, number, 7, number]).collect()
     }

@@ -18,9 +18,9 @@ struct Case {
     pool: Pool,
     before: Batch,
     grow: Box<GrowArgument>,
-    /// The same for each wave. If there is one wave, nothing is kept.
+    /// Arguments of the launches of waves, in their order. If there is one wave, nothing is kept.
     waves: Vec<Box<GrowArgument>>,
-    /// Keeps the argument of a launch.
+    /// Argument of the trial, which must live as long as its launch.
     trial: Box<GrowArgument>,
     after: Batch,
 }
