@@ -209,8 +209,8 @@ impl CudaStore {
         let (progress, vectors) = (growing.progress.address, growing.vectors.address);
         let mut arguments =
             [view_argument(&from), argument(&list.slots), argument(&list.capacity), argument(&progress), argument(&vectors)];
-        // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The memory
-        // is that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
+        // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The
+        // memory is that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
         // the buffer has room for as many vectors as the list.
         unsafe {
             self.fill_parts((&from, &growing.to), &growing.plan, parts, true, list)?;
@@ -246,7 +246,7 @@ mod tests {
 
     const EMPTY: [u32; 4] = [0x5eed_0000, 1, 2, 3];
 
-    /// Slots of a table whose list has room for 137 vectors. Growth takes a second table if a trial leaves more than half as many.
+    /// Slots of a table whose list has room for 137 vectors. Growth takes a second table if a trial leaves more than half.
     const SLOTS: u64 = 140_000;
 
     /// 700 vectors. The first `left` ones begin as EMPTY does, so growth leaves them: some slots may not hold them.
