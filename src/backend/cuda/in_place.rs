@@ -210,8 +210,8 @@ impl CudaStore {
         let mut arguments =
             [view_argument(&from), argument(&list.slots), argument(&list.capacity), argument(&progress), argument(&vectors)];
         // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The
-        // memory is that of the growth, which waits before it frees any. The second launch has the arguments of `warpset_keep_left`, and
-        // the buffer has room for as many vectors as the list.
+        // memory is that of the growth, which waits before it frees any. The second launch has the arguments of
+        // `warpset_keep_left`, and the buffer has room for as many vectors as the list.
         unsafe {
             self.fill_parts((&from, &growing.to), &growing.plan, parts, true, list)?;
             let kernel = &self.kernels.grow(self.gpu())?.keep_left;
