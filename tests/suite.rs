@@ -81,7 +81,6 @@ const MODULES: &[&[Test]] = &[
     suite::errors::TESTS,
     suite::faults::TESTS,
     suite::faults::of_cuckoo_tables::TESTS,
-    suite::faults::once::TESTS,
     suite::filter::TESTS,
     suite::full_tables::TESTS,
     suite::growth::TESTS,
@@ -123,6 +122,8 @@ const GPU_MODULES: &[&[Test]] = &[
     suite::cluster_faults::cluster_faults_on_gpu::TESTS,
     suite::device_memory::TESTS,
     suite::device_memory::once::TESTS,
+    suite::faults::on_gpu::TESTS,
+    suite::growth::on_gpu::TESTS,
     #[cfg(target_os = "linux")]
     suite::failing_calls::TESTS,
     suite::indexed::on_gpu::TESTS,

@@ -165,8 +165,9 @@ fn growth<S: Kind>(device: &Device) {
     );
 }
 
-/// Tables of kinds that do not apply to all kinds.
-pub mod once {
+/// Tests of GPUs only. (src/backend/cpu/in_place.rs has those of growth in place on CPU threads.)
+#[cfg(feature = "cuda")]
+pub mod on_gpu {
     use super::*;
 
     tests![growth_in_place];

@@ -20,7 +20,7 @@ use crate::common::vectors::{Pool, distinct, some_widths};
 use crate::common::{
     fast,
     kinds::{Kind, roomy},
-    scaled, simulated, sized, tests_of_all_kinds,
+    scaled, sized, tests_of_all_kinds,
 };
 use std::collections::HashSet;
 use warpset::{CompactTree, CompactTreeTable, Device, Error, Outcome, Request, VectorTable};
@@ -259,16 +259,17 @@ fn vectors_without_a_slot_do_not_make_a_table_grow_for_ever<S: Kind>(device: &De
     }
 }
 
-/// Tests that do not apply to all kinds of tables.
-pub mod once {
+/// Tests of GPUs only. (src/backend/cpu/in_place.rs has those of growth in place on CPU threads.)
+#[cfg(feature = "cuda")]
+pub mod on_gpu {
     use super::*;
-    use crate::common::tests;
+    use crate::common::{simulated, tests};
 
-    tests![roots_that_need_more_bits_get_more_slots, reserving_is_idempotent, bucket_tables_grow_in_place];
+    tests![bucket_tables_grow_in_place];
 
     /// Tables of 2 MiB and more, whose memory is enlarged where it is. If hashes are equal, they take a second table.
     fn bucket_tables_grow_in_place(device: &Device) {
-        let is_slow = device.is_gpu() && simulated();
+        let is_slow = simulated();
         for (width, slots) in [(2, 270_000), (9, 70_000)] {
             for (hash_mask, count) in [(u64::MAX, if is_slow { 20_000 } else { 60_000 }), (1 << 63, 1500)] {
                 let words = distinct(width, 0, 2 * count);
@@ -287,6 +288,14 @@ pub mod once {
             }
         }
     }
+}
+
+/// Tests that do not apply to all kinds of tables.
+pub mod once {
+    use super::*;
+    use crate::common::tests;
+
+    tests![roots_that_need_more_bits_get_more_slots, reserving_is_idempotent];
 
     /// Slots of 16 bits hold only the roots of few nodes: as nodes grow, the position of a slot must carry more bits.
     fn roots_that_need_more_bits_get_more_slots(device: &Device) {
