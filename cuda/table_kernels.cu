@@ -1,7 +1,7 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
 //
 // All kernels together take long to compile, and few programs use all of them. So WARPSET_PART selects some, by the number of a
-// `Part` of src/backend/cuda/kernels.rs. Without it, all are compiled.
+// `KernelSet` of src/backend/cuda/kernels.rs. Without it, all are compiled.
 #include "warpset/batch/columns.cuh"
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
