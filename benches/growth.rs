@@ -274,15 +274,12 @@ impl Drop for Addresses {
 /// Most bytes that are taken from the free memory while `work` runs.
 fn peak(bench: &Bench, free: u64, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     let is_done = AtomicBool::new(false);
-    let least = |free: &mut u64| -> Result<()> { Ok(*free = (*free).min(bench.device.free_memory()?)) };
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
             let mut now = free;
             // Relaxed: the flag is the only thing that the threads share here.
-            while !is_done.load(Ordering::Relaxed) {
-                if least(&mut now).is_err() {
-                    break;
-                }
+            while let (false, Ok(free)) = (is_done.load(Ordering::Relaxed), bench.device.free_memory()) {
+                now = now.min(free);
             }
             now
         });
@@ -293,24 +290,27 @@ fn peak(bench: &Bench, free: u64, work: impl FnOnce() -> Result<()>) -> Result<u
     })
 }
 
+/// Measures what it calls.
+type Measure<'a> = &'a dyn Fn(&dyn Fn() -> Result<()>) -> Result<f64>;
+
 /// Growths of a bucket table that is `fill` full to `factor` times its slots.
 fn in_place(bench: &Bench, vectors: &mut Vectors, rows: u64, [factor, fill]: [f64; 2], copies: f64, how: &str) -> Result<()> {
     let width = vectors.width;
     let new = || BucketTable::builder(width).capacity((rows as f64 / fill) as u64).build(&bench.device);
     let (mut slots, mut bytes) = ([0; 2], [0; 2]);
-    let mut grow = |time: &dyn Fn(&dyn Fn() -> Result<()>) -> Result<f64>| -> Result<f64> {
+    let mut grow = |measure: Measure<'_>| -> Result<f64> {
         let table = new()?;
         assert_eq!(bench.find_or_put(&table, vectors)?.1.hits, rows);
         (slots[0], bytes[0]) = (table.slots(), table.bytes());
         let to = (table.slots() as f64 * factor) as u64;
-        let grown = time(&|| Ok(table.reserve_total(to)?))?;
+        let grown = measure(&|| Ok(table.reserve_total(to)?))?;
         (slots[1], bytes[1]) = (table.slots(), table.bytes());
         assert_eq!((bench.find_or_put(&table, vectors)?.1.hits, table.len()?), (0, rows), "all vectors are in the larger table");
         Ok(grown)
     };
-    let [grown] = medians(|| Ok([grow(&|work| self::time(|| work()))?]))?;
+    let [grown] = medians(|| Ok([grow(&|work| time(work))?]))?;
     let free = bench.device.free_memory()?;
-    let taken = grow(&|work| Ok(peak(bench, free, || work())? as f64))?;
+    let taken = grow(&|work| Ok(peak(bench, free, work)? as f64))?;
     let mapped = mapping(bench, bytes[1] - bytes[0])?;
     let copied = (bytes[0] + bytes[1]) as f64 / 1e6 / copies;
     println!(
