@@ -104,9 +104,9 @@ fn kernels_of_every_kind_of_table_compile() {
     const ROWS: [&str; 7] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values", "upsert"];
     // Lanes, pairing and workspace of the default strategy, and of others (src/layout/strategy.rs).
     let kinds: [TableCase; 9] = [
-        ("bucket", table(&[]), &["grow"]),
-        ("bucket of one word", table(&[("WIDTH", 1), ("SLOT_WORDS", 1), ("CHUNK_BYTES", 8)]), &["grow"]),
-        ("bucket with a tail", table(&[("WIDTH", 7), ("SLOT_WORDS", 7), ("CHUNK_BYTES", 8)]), &["grow"]),
+        ("bucket", table(&[]), &["grow", "keep_left"]),
+        ("bucket of one word", table(&[("WIDTH", 1), ("SLOT_WORDS", 1), ("CHUNK_BYTES", 8)]), &["grow", "keep_left"]),
+        ("bucket with a tail", table(&[("WIDTH", 7), ("SLOT_WORDS", 7), ("CHUNK_BYTES", 8)]), &["grow", "keep_left"]),
         ("tree", table(&[("TREE", 1), ("SLOT_WORDS", 2)]), &["find_or_put_incremental"]),
         ("interleaved tree", table(&[("TREE", 1), ("SLOT_WORDS", 2), ("LANES", 1), ("PAIRING", 1)]), &[]),
         (
