@@ -32,7 +32,7 @@ pub(super) struct GrowthWaves {
 }
 
 impl GrowthWaves {
-    /// GrowthWaves of a table that grows from `now` to `then` slices, in parts of `slices_a_part` slices.
+    /// Waves of a table that grows from `now` to `then` slices, in parts of `slices_a_part` slices.
     pub(super) fn new(now: u64, then: u64, slices_a_part: u64) -> Self {
         // Slices of the smaller table that the first `parts` parts read.
         let read_by = |parts: u64| {

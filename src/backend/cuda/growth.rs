@@ -3,6 +3,7 @@
 //! The algorithm is in cuda/warpset/bucket/growth.cuh.
 
 use super::cuda;
+use super::growth_plan::{Growing, LeftList, Plan};
 use super::store::{CudaStore, argument, view_argument};
 use crate::backend::waves::slices;
 use crate::backend::{Launch, Machine};
@@ -17,9 +18,6 @@ use std::ops::Range;
 /// Threads of a block.
 const THREADS: u32 = 1024;
 
-/// Slices of the larger table that a block fills at a time, at most: all that share hashes with a slice of the smaller table.
-const MOST_SLICES: u64 = 4;
-
 /// Turns a lack of memory into `None`, because growth then falls back to find-or-put.
 fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
     match made {
@@ -27,46 +25,6 @@ fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
         Err(Error::OutOfMemory { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// How the blocks share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub slices_a_part: u64,
-    /// Whether a part is made in shared memory.
-    is_staged: bool,
-    /// Bytes of shared memory of a block.
-    shared_bytes: u64,
-}
-
-impl Plan {
-    /// Plan for a table that gets `times` as many slices. A slice has `buckets` buckets and `bytes` bytes.
-    fn new(times: u64, buckets: u64, bytes: u64, most_shared_bytes: u64) -> Self {
-        let counters = |slices: u64| (slices * buckets * 2).next_multiple_of(16);
-        let staged =
-            |slices: u64| Self { slices_a_part: slices, is_staged: true, shared_bytes: counters(slices) + slices * bytes };
-        let direct = |slices: u64| Self { slices_a_part: slices, is_staged: false, shared_bytes: counters(slices) };
-        let fits = |plan: &Self| plan.shared_bytes <= most_shared_bytes;
-        let wanted = (1..=times.clamp(1, MOST_SLICES)).rev();
-        let plan = wanted.clone().map(staged).find(fits).or_else(|| wanted.map(direct).find(fits));
-        plan.expect("the counters of a slice have at most 16 KiB")
-    }
-}
-
-/// Numbers of slices of a table that grows, now and then.
-#[derive(Clone, Copy)]
-pub(super) struct Growing {
-    pub now: u64,
-    pub then: u64,
-    pub plan: Plan,
-}
-
-/// List of the slots whose vectors are left: addresses of it and of its count, and its capacity.
-#[derive(Clone, Copy)]
-pub(super) struct LeftList {
-    pub slots: u64,
-    pub capacity: u64,
-    pub count: u64,
 }
 
 impl CudaStore {
@@ -168,25 +126,5 @@ impl CudaStore {
             machine.read(*sums, 0, bytemuck::bytes_of_mut(&mut counts))?;
         }
         Ok(counts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Shared memory of an H100, and of compute capability 7.5.
-    #[test]
-    fn parts_fit_shared_memory() {
-        let (h100, turing) = (227 << 10, 64 << 10);
-        let plan = |slices_a_part, is_staged, shared_bytes| Plan { slices_a_part, is_staged, shared_bytes };
-        // Two words, buckets of four slots: both new slices of one, of three, and one alone.
-        assert_eq!(Plan::new(2, 2048, 65536, h100), plan(2, true, 139_264));
-        assert_eq!(Plan::new(9, 2048, 65536, h100), plan(3, true, 208_896));
-        assert_eq!(Plan::new(1, 2048, 65536, h100), plan(1, true, 69_632));
-        assert_eq!(Plan::new(2, 2048, 65536, turing), plan(2, false, 8192));
-        // 32 words.
-        assert_eq!(Plan::new(2, 8192, 1 << 20, h100), plan(2, false, 32768));
-        assert_eq!(Plan::new(4, 8192, 1 << 20, turing), plan(4, false, 65536));
     }
 }

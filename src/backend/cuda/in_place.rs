@@ -1,56 +1,16 @@
 //! Growth of bucket tables in place on a GPU (cuda/warpset/bucket/growth.cuh). Memory is mapped behind the table.
 
-use super::growth::{Growing, LeftList, Plan};
+use super::growth_plan::{Growing, InPlace, Progress};
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument, view_argument};
 use super::{cuda, pass};
 use crate::backend::waves::GrowthWaves;
-use crate::backend::{Machine, Memory, Region};
+use crate::backend::{Machine, Region};
 use crate::host::zeroed;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::size::most_left;
-use crate::layout::view::View;
 use crate::{Error, Result};
-use bytemuck::{Pod, Zeroable};
 use cudarc::driver::result;
-
-/// Progress of a growth: `warpset::InPlace` of bucket/growth.cuh.
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-struct Progress {
-    /// Vectors left.
-    left: u64,
-    /// How many of these have been copied: those of the waves that are done.
-    kept: u64,
-    /// GrowthWaves that are done.
-    waves: u64,
-}
-
-/// A growth in place that has begun, with all memory that it takes. After an error it goes on where it was.
-pub(super) struct InPlace {
-    /// The smaller table, and the first slices of it in `copy`.
-    from: View,
-    copied: View,
-    /// The larger table. It counts vectors in `progress`, behind the progress.
-    to: View,
-    plan: Plan,
-    waves: GrowthWaves,
-    copy: Memory,
-    /// Whether the first slices have been copied. Later they may be overwritten.
-    has_copied: bool,
-    slots: Memory,
-    vectors: Memory,
-    progress: Memory,
-    /// Vectors that the table has, and how many of them have been left, and are on the host.
-    stored: u64,
-    left: u64,
-}
-
-impl InPlace {
-    fn list(&self) -> LeftList {
-        LeftList { slots: self.slots.address, capacity: self.slots.bytes / 8, count: self.progress.address }
-    }
-}
 
 impl CudaStore {
     /// [`Store::bytes_beside`](crate::backend::Store::bytes_beside).

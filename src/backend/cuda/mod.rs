@@ -10,6 +10,7 @@ pub(crate) mod device_memory;
 mod gpu;
 mod gpu_state;
 mod growth;
+mod growth_plan;
 mod in_place;
 mod kernels;
 mod library;

@@ -1,7 +1,7 @@
 //! One table of a fixed size on a GPU.
 
 use super::Gpu;
-use super::in_place::InPlace;
+use super::growth_plan::InPlace;
 use super::kernels::{Kernels, SearchKernel};
 use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
