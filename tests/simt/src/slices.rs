@@ -91,10 +91,10 @@ impl Program for SliceGrowth {
             left: memory.allocate("left", Use::Shared, 8 * table.slots as usize).cast(),
             capacity: table.slots,
             progress: memory.allocate_with("progress", Use::Shared, &[[0u64; 3]]),
-            vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() as usize * table.slots as usize).cast(),
+            vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() * table.slots as usize).cast(),
         });
         // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own.
-        let parts = larger_slices.div_ceil(slices_a_part as u64);
+        let parts = larger_slices.div_ceil(slices_a_part);
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
         let waves: Vec<Box<GrowArgument>> = [middle..parts, 0..middle]
             .into_iter()
