@@ -2,17 +2,16 @@
 //!
 //! `cargo bench -p warpset-explore --bench sources -- gpuexplore3` prints tables 1, 2 and 3 of GPUexplore 3.0 beside this GPU,
 //! `hashing` the tables of its figure 10 on the same models, `gpuexplore1` table 1 of GPUexplore 1.0, and `counterexamples` table
-//! 2 of Wu et al.; `generate` prints a model with parameters. `--models a,b` selects rows.
+//! 2 of Wu et al. `--models a,b` selects rows.
 //!
-//! `WARPSET_BEEM` names a folder with models of the BEEM benchmark, NAME.dve, also in a folder `open` there. A model that is not
-//! there is written from its parameters (models.rs), if these are known; other rows say that there is no model. States are
+//! A model is one of `benches/sources/models`, with the constants of rows.rs, or a file NAME.dve in the folder that
+//! `WARPSET_BEEM` names (or in a folder `open` there), of the BEEM benchmark. Other rows say that there is no model. States are
 //! compared with those of the paper. Every search has five slots for four states, and is measured without start-up, as in the
 //! papers.
 
 #[path = "../../../../benches/support/card.rs"]
 #[allow(dead_code, reason = "other benches use the other cards")]
 mod card;
-mod models;
 mod rows;
 
 use anyhow::{Context, Result, ensure};
@@ -57,8 +56,6 @@ enum Source {
     Gpuexplore1,
     /// Table 2 of Wu, Liu, Liang and Sun (2014): counterexamples of dining philosophers.
     Counterexamples,
-    /// Print the text of a model with parameters.
-    Generate { family: String, parameters: Vec<u32> },
 }
 
 /// What a search reports.
@@ -81,7 +78,7 @@ impl Figures {
 /// The searches of one run of this program.
 struct Searches<'a> {
     options: &'a Options,
-    /// For texts of models with parameters.
+    /// For the network `broadcast`.
     folder: TempDir,
     beem: Option<PathBuf>,
 }
@@ -92,21 +89,19 @@ impl Searches<'_> {
         row.states <= *most_states && (models.is_empty() || models.iter().any(|name| *name == row.model))
     }
 
-    /// The file of a row's model, or why there is none.
-    fn file(&self, row: &Row) -> Result<std::result::Result<PathBuf, String>> {
-        let name = format!("{}.dve", row.model);
-        let folders = self.beem.iter().flat_map(|folder| [folder.clone(), folder.join("open")]);
-        if let Some(file) = folders.map(|folder| folder.join(&name)).find(|file| file.is_file()) {
-            return Ok(Ok(file));
-        }
+    /// The file of a row's model, and the options that give its constants; or why there is none.
+    fn model(&self, row: &Row) -> Result<std::result::Result<(PathBuf, Vec<String>), String>> {
         Ok(match row.origin {
-            Origin::Text(family, parameters) => {
-                let file = self.folder.path().join(&name);
-                std::fs::write(&file, models::text(family, parameters)?)?;
-                Ok(file)
+            Origin::Text(text, constants) => {
+                let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/sources/models").join(format!("{text}.dve"));
+                Ok((file, constants.iter().flat_map(|of| ["--const".into(), (*of).into()]).collect()))
             }
-            Origin::Broadcast(components) => Ok(broadcast(self.folder.path(), components)?),
-            Origin::Beem => Err("WARPSET_BEEM has no such model".into()),
+            Origin::Broadcast(components) => Ok((broadcast(self.folder.path(), components)?, Vec::new())),
+            Origin::Beem => {
+                let folders = self.beem.iter().flat_map(|folder| [folder.clone(), folder.join("open")]);
+                let file = folders.map(|folder| folder.join(format!("{}.dve", row.model))).find(|file| file.is_file());
+                file.map(|file| (file, Vec::new())).ok_or_else(|| "WARPSET_BEEM has no such model".into())
+            }
             Origin::Unknown(why) => Err(why.into()),
         })
     }
@@ -137,11 +132,12 @@ impl Searches<'_> {
 
     /// Explores a row's model completely. `Err` has what to print instead of the figures.
     fn row(&self, row: &Row, arguments: &[&str]) -> Result<std::result::Result<Figures, String>> {
-        let file = match self.file(row)? {
-            Ok(file) => file,
+        let (file, constants) = match self.model(row)? {
+            Ok(model) => model,
             Err(why) => return Ok(Err(why)),
         };
-        Ok(match self.explore(&file, Some(row.states / 4 * 5), arguments) {
+        let arguments: Vec<&str> = constants.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+        Ok(match self.explore(&file, Some(row.states / 4 * 5), &arguments) {
             Ok(figures) if figures.report["complete"] != true => Err("not explored completely".into()),
             Ok(figures) if figures.states != row.states => Err(format!("{} states, so another model", figures.states)),
             Ok(figures) => Ok(figures),
@@ -161,10 +157,6 @@ fn broadcast(folder: &Path, components: usize) -> Result<PathBuf> {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    if let Source::Generate { family, parameters } = &options.source {
-        print!("{}", models::text(family, parameters)?);
-        return Ok(());
-    }
     let Ok(device) = options.device.split(',').next().unwrap_or_default().parse::<warpset_support::device::DeviceChoice>() else {
         anyhow::bail!("--device {}: no such device", options.device)
     };
@@ -183,7 +175,6 @@ fn main() -> Result<()> {
         Source::Hashing => hashing(&searches, &card),
         Source::Gpuexplore1 => gpuexplore_1(&searches, &card),
         Source::Counterexamples => counterexamples(&searches, &card),
-        Source::Generate { .. } => unreachable!("printed above"),
     }
 }
 
@@ -341,8 +332,8 @@ fn counterexamples(searches: &Searches, card: &Card) -> Result<()> {
         "run",
         "all three",
     ]);
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/dining.dve");
     for row in rows::of_counterexamples()? {
+        let (model, _) = searches.model(&row)?.map_err(anyhow::Error::msg)?;
         let (number, formula) = (format!("N={}", row.model), ["--ltl", "G F Phil_0.ate"]);
         for (how, arguments) in [("all", &["--keep-going"][..]), ("early", &[])] {
             let figures = searches.explore(&model, None, &[&formula, &["--const", &number][..], arguments].concat())?;

@@ -6,13 +6,13 @@ const GPUEXPLORE_3: &str = include_str!("../../../../benches/sources/gpuexplore3
 const GPUEXPLORE_1: &str = include_str!("../../../../benches/sources/gpuexplore1.csv");
 const COUNTEREXAMPLES: &str = include_str!("../../../../benches/sources/counterexamples.csv");
 
-/// Where the model of a row comes from, if `WARPSET_BEEM` has no file of its name.
+/// Where the model of a row comes from.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
-    /// A model of the BEEM benchmark that is not written here.
+    /// The file of this name in the folder that `WARPSET_BEEM` names.
     Beem,
-    /// A text of models.rs, with these parameters.
-    Text(&'static str, &'static [u32]),
+    /// A text of `benches/sources/models`, with these constants.
+    Text(&'static str, &'static [&'static str]),
     /// The network `broadcast` with this number of components.
     Broadcast(usize),
     /// There is no model, for this reason.
@@ -57,28 +57,27 @@ fn rows(text: &'static str, origin: impl Fn(&str) -> Origin) -> Result<Vec<Row>>
 pub fn of_gpuexplore_3() -> Result<Vec<Row>> {
     const SCALED: Origin = Origin::Unknown("scaled; the paper does not say how");
     rows(GPUEXPLORE_3, |model| match model {
-        "adding.20" => Origin::Text("adding", &[2000]),
-        "adding.50" => Origin::Text("adding", &[5000]),
-        "anderson.6" => Origin::Text("anderson", &[6, 0]),
-        "anderson.7" => Origin::Text("anderson", &[6, 1]),
-        "anderson.8" => Origin::Text("anderson", &[7, 0]),
-        "anderson.10" | "anderson.11" => SCALED,
-        "at.5" => Origin::Text("at", &[5, 2, 5]),
-        "at.6" => Origin::Text("at", &[5, 3, 5]),
-        "at.7" => Origin::Text("at", &[6, 2, 5]),
-        "at.8" => Origin::Text("at", &[6, 3, 5]),
-        "bakery.5" => Origin::Text("bakery", &[4, 7]),
-        "bakery.8" => Origin::Text("bakery", &[5, 5]),
-        "bakery.9" => SCALED,
-        "elevator2.3" => Origin::Text("elevator", &[13]),
-        "elevator2.4" => Origin::Text("elevator", &[16]),
-        "elevator2.5" => Origin::Text("elevator", &[19]),
-        "lamport.6" => Origin::Text("lamport", &[4, 1, 0]),
-        "lamport.7" => Origin::Text("lamport", &[5, 0, 0]),
-        "lamport.8" => Origin::Text("lamport", &[5, 0, 1]),
-        "lamport.9" => Origin::Text("lamport", &[6, 0, 0]),
-        "phils.6" => Origin::Text("phils", &[15]),
-        "phils.8" => Origin::Text("phils", &[16]),
+        "adding.20" => Origin::Text("adding", &["LIMIT=2000"]),
+        "adding.50" => Origin::Text("adding", &["LIMIT=5000"]),
+        "anderson.6" => Origin::Text("anderson", &["N=6"]),
+        "anderson.7" => Origin::Text("anderson", &["N=7"]),
+        "anderson.8" => Origin::Unknown("BEEM's text of this name has 538,699,029 states, the paper's anderson.7"),
+        "anderson.10" | "anderson.11" | "bakery.9" => SCALED,
+        "at.5" => Origin::Text("at", &["N=5", "STEP=2", "WAIT=5"]),
+        "at.6" => Origin::Text("at", &["N=5", "STEP=3", "WAIT=5"]),
+        "at.7" => Origin::Text("at", &["N=6", "STEP=2", "WAIT=5"]),
+        "at.8" => Origin::Text("at", &["N=6", "STEP=3", "WAIT=5"]),
+        "bakery.5" => Origin::Text("bakery", &["N=4", "NUMBERS=7"]),
+        "bakery.8" => Origin::Unknown("BEEM's text of this name has 253,131,202 states"),
+        "elevator2.3" => Origin::Text("elevator", &["FLOORS=13"]),
+        "elevator2.4" => Origin::Text("elevator", &["FLOORS=16"]),
+        "elevator2.5" => Origin::Text("elevator", &["FLOORS=19"]),
+        "lamport.6" => Origin::Text("lamport", &["N=4", "CLEARS=1"]),
+        "lamport.7" => Origin::Text("lamport", &["N=5"]),
+        "lamport.8" => Origin::Text("lamport", &["N=5", "COMPARES=1"]),
+        "lamport.9" => Origin::Text("lamport", &["N=6"]),
+        "phils.6" => Origin::Text("phils", &["N=15"]),
+        "phils.8" => Origin::Text("phils", &["N=16"]),
         _ => Origin::Beem,
     })
 }
@@ -87,7 +86,7 @@ pub fn of_gpuexplore_3() -> Result<Vec<Row>> {
 pub fn of_gpuexplore_1() -> Result<Vec<Row>> {
     rows(GPUEXPLORE_1, |model| match model {
         "broadcast" => Origin::Broadcast(10),
-        "lamport.8" => Origin::Text("lamport", &[5, 0, 1]),
+        "lamport.8" => Origin::Text("lamport", &["N=5", "COMPARES=1"]),
         "lann.6" | "lann.7" | "peterson.7" | "szymanski.5" => Origin::Beem,
         _ => Origin::Unknown("a model of CADP, mCRL2 or the authors, whose network is not published"),
     })
@@ -95,5 +94,5 @@ pub fn of_gpuexplore_1() -> Result<Vec<Row>> {
 
 /// Table 2 of Wu et al.; philosophers from 9 on are not in the paper.
 pub fn of_counterexamples() -> Result<Vec<Row>> {
-    rows(COUNTEREXAMPLES, |_| Origin::Unknown("models/dining.dve"))
+    rows(COUNTEREXAMPLES, |_| Origin::Text("dining", &[]))
 }

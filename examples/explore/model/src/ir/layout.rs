@@ -232,6 +232,17 @@ mod tests {
         assert_eq!(Layout::new(&[process(1)], &[]).words, 1, "a state has a word, if there is nothing to tell");
     }
 
+    #[test]
+    fn unpacked_parts_have_words_of_their_own() {
+        // A process of one location has no bits. The others, a byte and three elements of a bit take a word each.
+        let processes = [process(1), process(8)];
+        let variables = [variable(None, Type::BYTE, None), variable(Some(1), Type::BOOLEAN, Some(3))];
+        let layout = Layout::packed(Packing::Words, &processes, &variables);
+        assert_eq!((layout.words, layout.bits, layout.end), (5, 160, 160));
+        assert_eq!(layout.locations, [Field { bit: 0, bits: 0, signed: false }, Field { bit: 128, bits: 32, signed: false }]);
+        assert_eq!(layout.variables[1].unwrap().position(2), (3, 0));
+    }
+
     fn variables() -> impl Strategy<Value = Vec<Variable>> {
         let ty = (1u8..=32, any::<bool>()).prop_map(|(bits, signed)| Type { bits, signed });
         let one =
@@ -244,10 +255,11 @@ mod tests {
         fn what_is_stored_is_read(
             sizes in proptest::collection::vec(1usize..70, 4),
             variables in variables(),
+            packing in prop_oneof![Just(Packing::Bits), Just(Packing::Words)],
             seed in any::<u32>(),
         ) {
             let processes: Vec<_> = sizes.iter().map(|size| process(*size)).collect();
-            let layout = Layout::new(&processes, &variables);
+            let layout = Layout::packed(packing, &processes, &variables);
             let mut state = vec![0; layout.words];
             let mut ones = vec![0; layout.words];
             let value = |at: usize| (at as u32).wrapping_mul(0x9e37_79b1).wrapping_add(seed) as i32;
