@@ -5,7 +5,7 @@
 //! 2 of Wu et al. `--models a,b` selects rows.
 //!
 //! A model is one of `benches/sources/models`, with the constants of rows.rs, or a file NAME.dve in the folder that
-//! `WARPSET_BEEM` names (or in a folder `open` there), of the BEEM benchmark. Other rows say that there is no model. States are
+//! `WARPSET_BEEM` names (or in a folder `open` there), of the BEEM benchmark. Rows without a model say why. States are
 //! compared with those of the paper. Every search has five slots for four states, and is measured without start-up, as in the
 //! papers.
 
@@ -41,7 +41,7 @@ struct Options {
     #[arg(long, global = true, default_value_t = 5_000_000_000)]
     most_states: u64,
 
-    /// What Cargo passes to every bench.
+    /// Ignored: Cargo passes it to every bench.
     #[arg(long, global = true, hide = true)]
     bench: bool,
 }
@@ -58,7 +58,7 @@ enum Source {
     Counterexamples,
 }
 
-/// What a search reports.
+/// Figures of a search, from its report.
 struct Figures {
     states: u64,
     transitions: u64,

@@ -21,7 +21,8 @@ pub fn unpacked_states_have_the_same_counts(place: TableOnDevice) {
         assert_eq!((counts(&unpacked), &unpacked["levels"]), (counts(&packed), &packed["levels"]), "{name}");
         assert_eq!(unpacked["table"]["words"], words, "{name}");
     }
-    let (code, report) = place.json(&file("peterson_wrong.dve"), &["--unpacked", "--invariant", "P_0.critical + P_1.critical <= 1"]);
+    let (code, report) =
+        place.json(&file("peterson_wrong.dve"), &["--unpacked", "--invariant", "P_0.critical + P_1.critical <= 1"]);
     assert_eq!((code, &report["path"]["length"]), (Some(1), &6.into()), "{report}");
     let (code, report) = place.json(&file("philosophers.dve"), &["--unpacked", "--ltl", "G F Phil_0.ate"]);
     assert_eq!((code, &report["table"]["words"]), (Some(1), &11.into()), "with the automaton's state: {report}");
