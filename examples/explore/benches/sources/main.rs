@@ -86,7 +86,7 @@ struct Searches<'a> {
 impl Searches<'_> {
     fn is_asked(&self, row: &Row) -> bool {
         let Options { models, most_states, .. } = self.options;
-        row.states <= *most_states && (models.is_empty() || models.iter().any(|name| *name == row.model))
+        row.states <= *most_states && (models.is_empty() || models.contains(&row.model))
     }
 
     /// The file of a row's model, and the options that give its constants; or why there is none.
