@@ -93,7 +93,7 @@ pub fn of_gpuexplore_1() -> Result<Vec<Row>> {
         "broadcast" => Origin::Broadcast(10),
         "lamport.8" => Origin::Text("lamport", &["N=5", "COMPARES=1"]),
         "lann.6" | "lann.7" | "peterson.7" | "szymanski.5" => Origin::Beem,
-        _ => Origin::Unknown("a model of CADP, mCRL2 or the authors, whose network is not published"),
+        _ => Origin::Unknown("a model of CADP, mCRL2 or the authors, whose network was not found"),
     })
 }
 
