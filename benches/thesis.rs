@@ -99,7 +99,7 @@ fn main() -> Result<()> {
         if rows.is_empty() {
             continue;
         }
-        let of_table = if is_compressed { "tree | ratio here | tree / bucket" } else { "bucket" };
+        let of_table = if is_compressed { "tree table | ratio here | tree / bucket table" } else { "bucket table" };
         println!(
             "\n| table | words | vectors | duplication | ratio | fill | bucket | lp8 | Titan Xp | re-implemented, here | {of_table} \
              | seen | times |\n|{}",
