@@ -19,7 +19,7 @@ const THREADS: u32 = 1024;
 const MOST_SLICES: u64 = 4;
 
 /// Turns a lack of memory into `None`, because growth then falls back to find-or-put.
-fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
+pub(super) fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
     match made {
         Ok(made) => Ok(Some(made)),
         Err(Error::OutOfMemory { .. }) => Ok(None),

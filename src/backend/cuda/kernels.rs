@@ -49,6 +49,8 @@ pub(crate) enum KernelSet {
     Columns = 10,
     /// Only for a bucket table: growth.
     Grow = 11,
+    /// Only for a bucket table of 1, 2 or 4 words: bulk find-or-put.
+    Bulk = 12,
 }
 
 /// The compiled kernels of one spec.
@@ -68,6 +70,17 @@ pub(crate) struct Kernels {
     upsert: OnceLock<SearchKernel>,
     gather_columns: OnceLock<CudaFunction>,
     grow: OnceLock<CudaFunction>,
+    bulk: OnceLock<BulkKernels>,
+}
+
+/// The kernels of bulk find-or-put. A block may have all shared memory of its multiprocessor.
+pub(super) struct BulkKernels {
+    pub partition: CudaFunction,
+    pub fill: CudaFunction,
+    /// Threads of a block of `fill`.
+    pub fill_threads: u32,
+    pub put_left: CudaFunction,
+    pub replay: CudaFunction,
 }
 
 pub(crate) struct SearchKernel {
@@ -173,6 +186,7 @@ impl Kernels {
             upsert: OnceLock::new(),
             gather_columns: OnceLock::new(),
             grow: OnceLock::new(),
+            bulk: OnceLock::new(),
         })
     }
 
@@ -218,6 +232,26 @@ impl Kernels {
             let function = function(&gpu.table_kernels(self.spec, KernelSet::Grow)?, "warpset_grow")?;
             allow_shared(&function, gpu.shared_bytes as u32)?;
             Ok(function)
+        })
+    }
+
+    /// Bucket tables of 1, 2 and 4 words only.
+    pub(super) fn bulk(&self, gpu: &Gpu) -> Result<&BulkKernels> {
+        first_time(gpu, &self.bulk, || {
+            let module = gpu.table_kernels(self.spec, KernelSet::Bulk)?;
+            let in_shared = |name| {
+                let function = function(&module, name)?;
+                allow_shared(&function, gpu.shared_bytes as u32)?;
+                Ok(function)
+            };
+            Ok(BulkKernels {
+                partition: in_shared("warpset_bulk_partition")?,
+                fill: in_shared("warpset_bulk_fill")?,
+                // `fill_threads` of bulk.cuh.
+                fill_threads: if self.spec.width() == 4 { 1024 } else { 512 },
+                put_left: function(&module, "warpset_bulk_put_left")?,
+                replay: in_shared("warpset_bulk_replay")?,
+            })
         })
     }
 

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 40] = [
+pub(crate) const HEADERS: [(&str, &str); 41] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -19,6 +19,7 @@ pub(crate) const HEADERS: [(&str, &str); 40] = [
     ("warpset/core/outcome.cuh", include_str!("../../../cuda/warpset/core/outcome.cuh")),
     ("warpset/core/vectors.cuh", include_str!("../../../cuda/warpset/core/vectors.cuh")),
     ("warpset/bucket/table.cuh", include_str!("../../../cuda/warpset/bucket/table.cuh")),
+    ("warpset/bucket/bulk.cuh", include_str!("../../../cuda/warpset/bucket/bulk.cuh")),
     ("warpset/tree/nodes.cuh", include_str!("../../../cuda/warpset/tree/nodes.cuh")),
     ("warpset/tree/shape.cuh", include_str!("../../../cuda/warpset/tree/shape.cuh")),
     ("warpset/tree/strategy.cuh", include_str!("../../../cuda/warpset/tree/strategy.cuh")),
@@ -558,6 +559,10 @@ mod tests {
             ("warpset_find_received", KernelSet::FindReceived),
             ("warpset_upsert", KernelSet::Upsert),
             ("warpset_grow", KernelSet::Grow),
+            ("warpset_bulk_partition", KernelSet::Bulk),
+            ("warpset_bulk_fill", KernelSet::Bulk),
+            ("warpset_bulk_put_left", KernelSet::Bulk),
+            ("warpset_bulk_replay", KernelSet::Bulk),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),

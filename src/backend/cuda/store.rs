@@ -54,7 +54,7 @@ fn waves_of_blocks(waves: Waves) -> u64 {
 }
 
 /// Largest number of vectors of a kernel: it counts them in 32 bits.
-const MAX_BATCH: u64 = 1 << 31;
+pub(super) const MAX_BATCH: u64 = 1 << 31;
 
 impl CudaStore {
     /// The store, if it is on a GPU.

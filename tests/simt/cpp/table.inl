@@ -181,6 +181,25 @@ void grow([[maybe_unused]] const Grow& x)
 #endif
 }
 
+// A step of bulk find-or-put.
+struct BulkStep {
+    Views view;
+    warpset::BulkPass pass;
+    warpset::BulkSlices slices;
+};
+
+#if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2 || WARPSET_WIDTH == 4)
+void bulk_partition(const BulkStep& x) { warpset_bulk_partition(view_of(x.view), x.pass); }
+void bulk_fill(const BulkStep& x) { warpset_bulk_fill(view_of(x.view), x.slices); }
+void bulk_put_left(const BulkStep& x) { warpset_bulk_put_left(view_of(x.view), x.slices); }
+void bulk_replay(const BulkStep& x) { warpset_bulk_replay(x.pass); }
+#else
+void bulk_partition(const BulkStep&) {}
+void bulk_fill(const BulkStep&) {}
+void bulk_put_left(const BulkStep&) {}
+void bulk_replay(const BulkStep&) {}
+#endif
+
 // Lists the rows before `last` that are not stored, and counts the references to such rows.
 struct Holes {
     Views view;
@@ -287,6 +306,10 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { rebuild(as<Rebuild>(a)); },
     [](const void* a) { list_holes(as<Holes>(a)); },
     [](const void* a) { grow(as<Grow>(a)); },
+    [](const void* a) { bulk_partition(as<BulkStep>(a)); },
+    [](const void* a) { bulk_fill(as<BulkStep>(a)); },
+    [](const void* a) { bulk_put_left(as<BulkStep>(a)); },
+    [](const void* a) { bulk_replay(as<BulkStep>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) {
         chunk_of_slot(as<Views>(view), slot, chunk, result);
     },

@@ -51,6 +51,11 @@ pub struct Kernels {
     pub list_holes: Kernel,
     /// Bucket tables only.
     pub grow: Kernel,
+    /// Bucket tables of 1, 2 and 4 words only.
+    pub bulk_partition: Kernel,
+    pub bulk_fill: Kernel,
+    pub bulk_put_left: Kernel,
+    pub bulk_replay: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
 }
@@ -148,6 +153,50 @@ pub struct GrowArgument {
     pub left: *mut u64,
     pub capacity: u64,
     pub count: *mut u64,
+}
+
+/// A step of bulk find-or-put.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BulkArgument {
+    pub view: View,
+    pub pass: BulkPass,
+    pub slices: BulkSlices,
+}
+
+/// Mirrors `BulkPass` of bucket/bulk.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Zeroable)]
+pub struct BulkPass {
+    pub from: u64,
+    pub from_counts: u64,
+    pub from_capacity: u64,
+    pub segments: u64,
+    pub to: u64,
+    pub to_counts: u64,
+    pub to_capacity: u64,
+    pub places: u64,
+    pub runs: u64,
+    pub outcomes: u64,
+    pub to_outcomes: u64,
+    pub counts: u64,
+    pub shift: u32,
+    pub parts: u32,
+}
+
+/// Mirrors `BulkSlices` of bucket/bulk.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Zeroable)]
+pub struct BulkSlices {
+    pub vectors: u64,
+    pub sizes: u64,
+    pub capacity: u64,
+    pub slices: u64,
+    pub outcomes: u64,
+    pub left: u64,
+    pub left_count: u64,
+    pub counts: u64,
+    pub offered: u64,
 }
 
 /// Lists the rows before `last` that are not stored, and counts those among `references`.

@@ -1,0 +1,579 @@
+// Bulk find-or-put: a large batch is put into a bucket table slice by slice.
+//
+// Find-or-put of vectors in any order reads and claims slots all over the table, and each of these is a random access to memory.
+// Here the vectors are first brought together by the slices that they belong to, so memory is read and written in runs:
+//
+//   1. *Partition*, in one pass or two: the slices are divided into *parts*, and each vector is copied to the part of its slice.
+//      A block sorts a tile of vectors in shared memory. It takes room in each part by one addition for all its vectors there, so
+//      no pass counts vectors beforehand, and vectors of a part have no order. A part has room for little more than its share of
+//      vectors with random hashes. A vector that finds no room is put at once, by the ordinary find-or-put of a thread.
+//   2. *Slices*: one block copies a slice into shared memory, puts the slice's vectors there, and copies it back.
+//   3. Vectors are *left* whose walk leaves the slice (core/probe.cuh), and those that some slots may not hold (bucket/table.cuh).
+//      They are put by the ordinary find-or-put, after all slices have been copied back.
+//   4. Outcomes, if they are wanted, are written beside the partitioned vectors, and brought back by *replaying* the partition:
+//      it has written the place of each vector in its sorted tile (2 bytes), and where the tile's runs begin (8 bytes a tile and
+//      part). No vector is read or hashed again.
+//
+// Nothing else may use the table from the first pass to the last. Between them all slots are decided or EMPTY as always, so
+// ordinary find-or-put may be used there, by this kernel alone.
+//
+// Correctness. In step 2 only one block uses the slice, and its threads claim cells of the slice in shared memory by the rules of
+// core/claim.cuh: in the order of the walk, from EMPTY to a value, and on only over a decided, different cell. So the slots of a
+// slice are those that ordinary find-or-put could have given. A vector is left only when all slots of its walk in the slice are
+// decided and different. Step 3 begins its walk from the start. So no vector is stored twice, and exactly one of equal vectors is
+// New.
+//
+// Cells. A cell is a chunk, unless a chunk has 16 bytes: shared memory claims 8 bytes at most, so such a chunk is two cells,
+// decided one after the other like chunks. Its halves are compared with the halves of EMPTY. So a vector with such a half is left,
+// as are all vectors of a slice that holds one. (Both are improbable: 2^-62 for random vectors.)
+//
+// A slice of whose vectors some are left is put on a list. If outcomes are wanted, the vectors without one are those that are
+// left. Otherwise all vectors of the slice are put once more: those that were put are Seen, so that counting New and Full counts
+// each vector once.
+//
+// One H100, 2^28 vectors of 2 words, duplication 2, prototypes of these kernels, into an empty table at fill 0.25 / 0.7 / 0.95:
+// 43.8 / 46.6 / 36.9 G/s; with outcomes 28.3 / 34.1 / 28.8; ordinary find-or-put 17.0 / 16.8 / 13.3. Half as many vectors of 4
+// words at 0.7: 25.5, with outcomes 19.7, ordinary 14.7. Wider vectors gain less than the partition costs, by our estimate.
+// Partitioning takes as long as three copies of the vectors. Parts of 16 MiB that are put in L2 gain nothing.
+#pragma once
+
+#include "warpset/bucket/table.cuh"
+#include "warpset/core/batch_view.cuh"
+#include "warpset/core/hash.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/probe.cuh"
+
+namespace warpset {
+
+using u16 = unsigned short;
+
+// A whole vector as one value.
+template <u32 words>
+struct BulkUnit;
+template <>
+struct BulkUnit<1> {
+    using Type = u32;
+};
+template <>
+struct BulkUnit<2> {
+    using Type = u64;
+};
+template <>
+struct BulkUnit<4> {
+    using Type = u128;
+};
+
+// A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
+// s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `Pass` in src/backend/cuda/bulk.rs.
+struct BulkPass {
+    const u8* from;          // vectors, in segments of `from_capacity`
+    const u64* from_counts;  // vectors that were to be in each segment; null: one segment, which is full
+    u64 from_capacity;
+    u64 segments;
+    u8* to;                  // vectors, in parts of `to_capacity`
+    u64* to_counts;          // vectors that are to be in each part; zeros at first
+    u64 to_capacity;
+    u16* places;             // null, or by position in `from`: place in the sorted tile; no_place if the vector was put at once
+    u64* runs;               // by tile and part: position in the part (low half), and in the sorted tile, of the tile's run
+    u8* outcomes;            // by position in `from`; null like `places`
+    const u8* to_outcomes;   // by position in `to`
+    BatchCounts* counts;     // null, or the batch's counts
+    u32 shift;               // the part of a slice is its number >> `shift`
+    u32 parts;               // of a segment, at most
+};
+
+static_assert(sizeof(BulkPass) == 104, "the size of `Pass` in src/backend/cuda/bulk.rs");
+
+// Slices with the vectors to put there. Mirrored by `Slices` in src/backend/cuda/bulk.rs.
+struct BulkSlices {
+    const u8* vectors;  // in parts of `capacity`, one for each slice
+    const u64* sizes;   // vectors that were to be in each part
+    u64 capacity;
+    u64 slices;
+    u8* outcomes;       // by position in `vectors`, or null; Pending: the vector is left
+    u64* left;          // slices of whose vectors some are left, in no order
+    u64* left_count;    // their number
+    BatchCounts* counts;
+    u64 offered;        // vectors of the batch
+};
+
+static_assert(sizeof(BulkSlices) == 72, "the size of `Slices` in src/backend/cuda/bulk.rs");
+
+// Functions of vectors and slices that the steps share.
+template <class Table>
+struct Bulk {
+    static constexpr u32 width = Table::static_width;
+    using Main = typename Table::Main;
+    using Unit = typename BulkUnit<width>::Type;
+    using Warp = platform::Warp;
+    using Block = platform::Block;
+
+    // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
+    static constexpr u32 items = width == 1 ? 16 : width == 2 ? 12 : 6;
+    static constexpr u32 partition_threads = 512, fill_threads = width == 4 ? 1024 : 512;
+    static constexpr u16 no_place = 0xFFFF;
+
+    // Bytes of scratch memory of a block of this number of threads that partitions into this number of parts.
+    WARPSET_FN static constexpr u32 partition_bytes(u32 threads, u32 parts)
+    {
+        return threads * items * (sizeof(Unit) + sizeof(u16)) + (3 * parts + 33) * 4;
+    }
+
+    // Threads of a block that partitions.
+    WARPSET_FN static constexpr u32 block() { return Block::template threads<partition_threads>(); }
+
+    WARPSET_FN static u64 hash(const Table& table, Unit unit)
+    {
+        PartialHash sum;
+        add(sum, table.view.seeds, unit);
+        return sum.finish(table.view.seeds, width, table.view.hash_mask);
+    }
+
+    WARPSET_FN static u64 slice_of(const Table& table, u64 hash)
+    {
+        return Probe::first_bucket(hash, table.view.buckets) >> platform::population_count(table.view.slice_mask);
+    }
+
+    // Find-or-put by a thread. A separate function, because calls are rare.
+    WARPSET_CALLED static Outcome put_directly(const Table& table, Unit unit, BatchCounts* counts)
+    {
+        u32 words[width];
+        split(unit, words);
+        const Outcome outcome = table.find_or_put(WordVector{words}).outcome;
+        if (counts) {
+            platform::count_relaxed(&counts->hits, outcome == Outcome::New);
+            platform::count_relaxed(&counts->full, outcome == Outcome::Full);
+        }
+        return outcome;
+    }
+
+private:
+    WARPSET_FN static void add(PartialHash& sum, const u128* seeds, u32 unit) { sum.add_last(seeds, 0, unit); }
+    WARPSET_FN static void add(PartialHash& sum, const u128* seeds, u64 unit, u32 word = 0)
+    {
+        sum.add_pair(seeds, word, static_cast<u32>(unit), static_cast<u32>(unit >> 32));
+    }
+    WARPSET_FN static void add(PartialHash& sum, const u128* seeds, u128 unit)
+    {
+        add(sum, seeds, unit.low, 0);
+        add(sum, seeds, unit.high, 2);
+    }
+
+    WARPSET_FN static void split(u32 unit, u32* words) { words[0] = unit; }
+    WARPSET_FN static void split(u64 unit, u32* words)
+    {
+        words[0] = static_cast<u32>(unit);
+        words[1] = static_cast<u32>(unit >> 32);
+    }
+    WARPSET_FN static void split(u128 unit, u32* words)
+    {
+        split(unit.low, words);
+        split(unit.high, words + 2);
+    }
+};
+
+// The vectors that a block sorts at a time: some of one segment.
+struct BulkTile {
+    u64 number, segment, start;  // `start`: position in `from`
+    u32 count;                   // 0: the segment has fewer vectors
+
+    WARPSET_FN BulkTile(const BulkPass& pass, u64 number_, u32 size) : number(number_)
+    {
+        const u64 a_segment = (pass.from_capacity + size - 1) / size, first = number % a_segment * size;
+        segment = number / a_segment;
+        start = segment * pass.from_capacity + first;
+        const u64 offered = pass.from_counts == nullptr ? pass.from_capacity : pass.from_counts[segment];
+        const u64 end = offered < pass.from_capacity ? offered : pass.from_capacity;
+        count = static_cast<u32>(first >= end ? 0 : end - first < size ? end - first : size);
+    }
+
+    WARPSET_FN static u64 number_of_tiles(const BulkPass& pass, u32 size)
+    {
+        return (pass.from_capacity + size - 1) / size * pass.segments;
+    }
+};
+
+// Step 1.
+template <class Table>
+struct BulkPartition {
+    using Of = Bulk<Table>;
+    using Unit = typename Of::Unit;
+    using Warp = platform::Warp;
+    using Block = platform::Block;
+    static constexpr u32 items = Of::items;
+
+    const Table& table;
+    const BulkPass& pass;
+    Unit* sorted;    // the tile, sorted by parts
+    u16* parts;      // the part of each of these
+    u32* sizes;      // vectors of the tile in each part
+    u32* firsts;     // the first of them in `sorted`
+    u32* rooms;      // position in the part of the first of them
+    u32* sums;       // of each warp
+    u32* overflows;  // parts that have too little room
+
+    WARPSET_FN BulkPartition(const Table& table, const BulkPass& pass) : table(table), pass(pass)
+    {
+        const u32 size = Of::block() * items;
+        sorted = reinterpret_cast<Unit*>(Block::scratch());
+        parts = reinterpret_cast<u16*>(sorted + size);
+        sizes = reinterpret_cast<u32*>(parts + size);
+        firsts = sizes + pass.parts;
+        rooms = firsts + pass.parts;
+        sums = rooms + pass.parts;
+        overflows = sums + 32;
+    }
+
+    WARPSET_FN void run() const
+    {
+        const u32 size = Of::block() * items;
+        const u64 tiles = BulkTile::number_of_tiles(pass, size), step = platform::Grid::threads() / Of::block();
+        for (u64 number = platform::Grid::thread() / Of::block(); number < tiles; number += step) {
+            const BulkTile tile(pass, number, size);
+            if (tile.count == 0) continue;
+            sort(tile);
+            Block::sync();
+            write(tile);
+            Block::sync();
+        }
+    }
+
+private:
+    WARPSET_FN static Unit load(const u8* vectors, u64 index)
+    {
+        return platform::load_input(reinterpret_cast<const Unit*>(vectors) + index);
+    }
+
+    WARPSET_FN void sort(const BulkTile& tile) const
+    {
+        const u32 thread = Block::thread(), threads = Of::block();
+        for (u32 part = thread; part < pass.parts; part += threads) sizes[part] = 0;
+        if (thread == 0) *overflows = 0;
+        Block::sync();
+        // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before.
+        Unit unit[items];
+        u32 rank[items];
+        WARPSET_UNROLL
+        for (u32 item = 0; item < items; ++item) {
+            const u32 at = item * threads + thread;
+            if (at < tile.count) unit[item] = load(pass.from, tile.start + at);
+        }
+        WARPSET_UNROLL
+        for (u32 item = 0; item < items; ++item) {
+            if (item * threads + thread >= tile.count) continue;
+            const u64 slice = Of::slice_of(table, Of::hash(table, unit[item]));
+            const u32 part = static_cast<u32>((slice >> pass.shift) - tile.segment * pass.parts);
+            // Relaxed: only the uniqueness of the places matters.
+            rank[item] = part << 16 | platform::fetch_add_shared(sizes + part, 1);
+        }
+        Block::sync();
+        take_rooms(tile);
+        Block::sync();
+        WARPSET_UNROLL
+        for (u32 item = 0; item < items; ++item) {
+            const u32 at = item * threads + thread;
+            if (at >= tile.count) continue;
+            const u32 part = rank[item] >> 16, in_part = rank[item] & 0xFFFF, place = firsts[part] + in_part;
+            sorted[place] = unit[item];
+            parts[place] = static_cast<u16>(part);
+            if (pass.places == nullptr) continue;
+            const bool has_room = rooms[part] + in_part < pass.to_capacity;
+            pass.places[tile.start + at] = has_room ? static_cast<u16>(place) : Of::no_place;
+        }
+    }
+
+    // Adds up the sizes, and takes room in the parts.
+    WARPSET_FN void take_rooms(const BulkTile& tile) const
+    {
+        const u32 thread = Block::thread(), warp = thread / Warp::size, warps = Of::block() / Warp::size;
+        const u32 a_thread = (pass.parts + Of::block() - 1) / Of::block(), first = thread * a_thread;
+        const u32 end = first + a_thread < pass.parts ? first + a_thread : pass.parts;
+        u32 size = 0;
+        for (u32 part = first; part < end; ++part) size += sizes[part];
+        const u32 up_to = Warp::sum_up_to(size);
+        if (Warp::lane() == Warp::size - 1) sums[warp] = up_to;
+        Block::sync();
+        if (warp == 0) {
+            const u32 sum = Warp::sum_up_to(Warp::lane() < warps ? sums[Warp::lane()] : 0);
+            if (Warp::lane() < warps) sums[Warp::lane()] = sum;
+        }
+        Block::sync();
+        u32 place = up_to - size + (warp == 0 ? 0 : sums[warp - 1]);
+        for (u32 part = first; part < end; ++part) {
+            const u32 count = sizes[part];
+            // Relaxed: only the uniqueness of the room matters. The vectors are read by a later kernel.
+            u64 room = 0;
+            if (count != 0) room = platform::fetch_add_relaxed(pass.to_counts + tile.segment * pass.parts + part, count);
+            firsts[part] = place;
+            rooms[part] = static_cast<u32>(room);
+            if (pass.places != nullptr) pass.runs[tile.number * pass.parts + part] = room | static_cast<u64>(place) << 32;
+            if (room + count > pass.to_capacity) platform::fetch_add_shared(overflows, 1);
+            place += count;
+        }
+    }
+
+    // Copies the runs of the sorted tile to their parts, and puts the vectors without room.
+    WARPSET_FN void write(const BulkTile& tile) const
+    {
+        Unit* const to = reinterpret_cast<Unit*>(pass.to);
+        WARPSET_UNROLL_BY(4)
+        for (u32 place = Block::thread(); place < tile.count; place += Of::block()) {
+            const u32 part = parts[place], at = rooms[part] + (place - firsts[part]);
+            if (at < pass.to_capacity) to[(tile.segment * pass.parts + part) * pass.to_capacity + at] = sorted[place];
+            else if (pass.places == nullptr) Of::put_directly(table, sorted[place], pass.counts);
+        }
+        if (pass.places == nullptr || *overflows == 0) return;
+        // In the order of `from`, because outcomes are in this order.
+        for (u32 at = Block::thread(); at < tile.count; at += Of::block()) {
+            const u64 index = tile.start + at;
+            // This thread has written the place.
+            if (pass.places[index] != Of::no_place) continue;
+            pass.outcomes[index] = static_cast<u8>(Of::put_directly(table, load(pass.from, index), pass.counts));
+        }
+    }
+};
+
+// Step 4: brings the outcomes of a pass back, from the order of `to` to that of `from`.
+template <class Table>
+WARPSET_FN void replay_partition(const BulkPass& pass)
+{
+    using Of = Bulk<Table>;
+    using Block = platform::Block;
+    constexpr u32 lanes = 16;  // that copy a run
+    const u32 size = Of::block() * Of::items, thread = Block::thread(), threads = Of::block();
+    u64* const runs = reinterpret_cast<u64*>(Block::scratch());
+    u8* const sorted = reinterpret_cast<u8*>(runs + pass.parts);
+    const u64 tiles = BulkTile::number_of_tiles(pass, size), step = platform::Grid::threads() / threads;
+    for (u64 number = platform::Grid::thread() / threads; number < tiles; number += step) {
+        const BulkTile tile(pass, number, size);
+        if (tile.count == 0) continue;
+        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = pass.runs[number * pass.parts + part];
+        Block::sync();
+        for (u32 part = thread / lanes; part < pass.parts; part += threads / lanes) {
+            const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);
+            const u32 end = part + 1 < pass.parts ? static_cast<u32>(runs[part + 1] >> 32) : tile.count;
+            const u8* const from = pass.to_outcomes + (tile.segment * pass.parts + part) * pass.to_capacity;
+            for (u32 at = thread % lanes; at < end - first; at += lanes)
+                if (room + at < pass.to_capacity) sorted[first + at] = from[room + at];
+        }
+        Block::sync();
+        for (u32 at = thread; at < tile.count; at += threads) {
+            const u16 place = pass.places[tile.start + at];
+            if (place != Of::no_place) pass.outcomes[tile.start + at] = sorted[place];
+        }
+        Block::sync();
+    }
+}
+
+// Step 2.
+template <class Table>
+struct BulkFiller {
+    using Of = Bulk<Table>;
+    using Main = typename Of::Main;
+    using Unit = typename Of::Unit;
+    using Block = platform::Block;
+    using Cell = typename Choose<sizeof(Main) == 16, u64, Main>::Type;
+    static constexpr u32 cells_a_slot = sizeof(Unit) / sizeof(Cell), cells_a_row = 16 / sizeof(Cell);
+    static constexpr bool halves_chunks = sizeof(Main) == 16;
+    static_assert(cells_a_slot <= 2 && cells_a_slot <= cells_a_row, "a slot is in one row");
+
+    WARPSET_FN static constexpr u32 block() { return Block::template threads<Of::fill_threads>(); }
+
+    struct Cells {
+        Cell value[cells_a_slot];
+    };
+
+    const Table& table;
+    const BulkSlices& bulk;
+    u8* image;    // the slice in shared memory
+    u32* refuse;  // not 0: all vectors of the slice are left
+    u32* left;    // vectors that are left
+
+    WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk) : table(table), bulk(bulk), image(Block::scratch())
+    {
+        refuse = reinterpret_cast<u32*>(image + slice_bytes());
+        left = refuse + 1;
+    }
+
+    WARPSET_FN u32 slice_bytes() const { return table.view.slice_buckets * table.layout.bucket_main_bytes(); }
+
+    WARPSET_FN void run() const
+    {
+        // Nothing has been put yet, so EMPTY need not be read. (A block that begins later may see that others have put vectors.
+        // Then it reads the slice, which is EMPTY.)
+        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
+        const u64 step = platform::Grid::threads() / block();
+        u64 hits = 0;
+        for (u64 slice = platform::Grid::thread() / block(); slice < bulk.slices; slice += step) {
+            const u64 offered = bulk.sizes[slice];
+            const u32 count = static_cast<u32>(offered < bulk.capacity ? offered : bulk.capacity);
+            if (count != 0) hits += fill(slice, count, is_empty);
+        }
+        // The hits of a thread are fewer than 2^32, and so are those of a warp.
+        const u32 sum = platform::Warp::sum_up_to(static_cast<u32>(hits));
+        if (platform::Warp::lane() != platform::Warp::size - 1 || sum == 0) return;
+        platform::add_relaxed(table.view.stored, sum);
+        if (bulk.counts) platform::add_relaxed(&bulk.counts->hits, sum);
+    }
+
+private:
+    WARPSET_FN u32 fill(u64 slice, u32 count, bool is_empty) const
+    {
+        const u64 first = slice * table.view.slice_buckets;
+        u128* const slots = reinterpret_cast<u128*>(table.view.slots + table.layout.main_offset(first));
+        const u32 rows = slice_bytes() / 16;
+        if (Block::thread() == 0) *refuse = *left = 0;
+        Block::sync();
+        if (is_empty) clear(first);
+        else read(first, slots);
+        Block::sync();
+        const Unit* const vectors = reinterpret_cast<const Unit*>(bulk.vectors) + slice * bulk.capacity;
+        u32 hits = 0;
+        bool some_left = false;
+        const bool is_refused = halves_chunks && *refuse != 0;
+        WARPSET_UNROLL_BY(2)
+        for (u32 at = Block::thread(); at < count; at += block()) {
+            const Outcome outcome = is_refused ? Outcome::Pending : put(first, platform::load_input(vectors + at));
+            hits += outcome == Outcome::New;
+            some_left |= outcome == Outcome::Pending;
+            if (bulk.outcomes) bulk.outcomes[slice * bulk.capacity + at] = static_cast<u8>(outcome);
+        }
+        if (some_left) platform::fetch_add_shared(left, 1);
+        Block::sync();
+        if (!is_refused) {
+            WARPSET_UNROLL_BY(4)
+            for (u32 row = Block::thread(); row < rows; row += block())
+                slots[row] = reinterpret_cast<const u128*>(image)[row];
+        }
+        if (Block::thread() == 0 && *left != 0) bulk.left[platform::fetch_add_relaxed(bulk.left_count, 1)] = slice;
+        Block::sync();
+        return hits;
+    }
+
+    WARPSET_FN void read(u64 first, const u128* slots) const
+    {
+        const u32 rows = slice_bytes() / 16;
+        WARPSET_UNROLL_BY(4)
+        for (u32 row = Block::thread(); row < rows; row += block()) {
+            const u128 value = slots[row];
+            if constexpr (halves_chunks) {
+                // A row is a slot.
+                constexpr u32 in_bucket = table_slots_per_bucket();
+                u128 empty;
+                table.empty_chunk(table.empty_class(first + row / in_bucket, row % in_bucket), empty);
+                const bool is_half_empty = (value.low == empty.low) != (value.high == empty.high);
+                if (is_half_empty) platform::fetch_add_shared(refuse, 1);
+            }
+            reinterpret_cast<u128*>(image)[row] = value;
+        }
+    }
+
+    WARPSET_FN static constexpr u32 table_slots_per_bucket() { return typename Table::Layout{}.slots_per_bucket(); }
+
+    WARPSET_FN void clear(u64 first) const
+    {
+        constexpr u32 slots = table_slots_per_bucket();
+        const u32 all = table.view.slice_buckets * slots;
+        for (u32 slot = Block::thread(); slot < all; slot += block()) {
+            const u32 empty_class = table.empty_class(first + slot / slots, slot % slots);
+            WARPSET_UNROLL
+            for (u32 cell = 0; cell < cells_a_slot; ++cell)
+                reinterpret_cast<Cell*>(image)[slot * cells_a_slot + cell] = empty_cell(empty_class, cell);
+        }
+    }
+
+    // EMPTY of a class in a cell of a slot.
+    WARPSET_FN Cell empty_cell(u32 empty_class, u32 cell) const
+    {
+        Main chunk;
+        table.empty_chunk(empty_class, chunk);
+        return part_of(chunk, cell);
+    }
+    WARPSET_FN static u32 part_of(u32 chunk, u32) { return chunk; }
+    WARPSET_FN static u64 part_of(u64 chunk, u32) { return chunk; }
+    WARPSET_FN static u64 part_of(u128 chunk, u32 cell) { return cell == 0 ? chunk.low : chunk.high; }
+
+    WARPSET_FN static Cells cells_of(u32 unit) { return {{unit}}; }
+    WARPSET_FN static Cells cells_of(u64 unit) { return {{unit}}; }
+    WARPSET_FN static Cells cells_of(u128 unit) { return {{unit.low, unit.high}}; }
+
+    // Whether a cell of the vector may be EMPTY in some slot.
+    WARPSET_FN bool may_be_barred(const Cells& vector) const
+    {
+        bool may = false;
+        WARPSET_UNROLL
+        for (u32 cell = 0; cell < cells_a_slot; ++cell) {
+            // The class is in the low bits of the first word.
+            const Cell difference = vector.value[cell] ^ empty_cell(0, cell);
+            may |= difference < table.layout.empty_classes();
+        }
+        return may;
+    }
+
+    // Find-or-put in the slice. Pending: the vector is left.
+    WARPSET_FN Outcome put(u64 first, Unit unit) const
+    {
+        const Cells vector = cells_of(unit);
+        if (may_be_barred(vector)) return Outcome::Pending;
+        Probe probe = Probe::of_first_bucket(Of::hash(table, unit), table.view);
+        while (true) {
+            const Outcome outcome = put_in(probe.bucket, static_cast<u32>(probe.bucket - first), vector);
+            if (outcome != Outcome::Pending) return outcome;
+            if (probe.probes == 0) probe.make_step(table.view);
+            if (!probe.advance(table.view) || probe.bucket - first >= table.view.slice_buckets) return Outcome::Pending;
+        }
+    }
+
+    // Find-or-put in a bucket of the slice. Pending: all its slots hold other vectors.
+    WARPSET_FN Outcome put_in(u64 bucket, u32 in_slice, const Cells& vector) const
+    {
+        constexpr u32 bytes = typename Table::Layout{}.bucket_main_bytes();
+        constexpr u32 slots_a_row = cells_a_row / cells_a_slot;
+        const u32 class_of_bucket = Table::class_of_bucket(bucket);
+        Cell* const cells = reinterpret_cast<Cell*>(image + in_slice * bytes);
+        WARPSET_UNROLL
+        for (u32 row = 0; row < bytes / 16; ++row) {
+            platform::Row<Cell, cells_a_row> seen;
+            platform::load_row_shared(cells + row * cells_a_row, seen);
+            WARPSET_UNROLL
+            for (u32 slot = 0; slot < slots_a_row; ++slot) {
+                const u32 empty_class = table.class_in(class_of_bucket, row * slots_a_row + slot);
+                Decision decision = Decision::Agreed;
+                WARPSET_UNROLL
+                for (u32 cell = 0; cell < cells_a_slot; ++cell) {
+                    if (decision == Decision::Different) continue;
+                    const u32 at = slot * cells_a_slot + cell;
+                    const Cell empty = empty_cell(empty_class, cell), value = vector.value[cell];
+                    Cell now = seen.chunk[at];
+                    // Relaxed: the value read is the value compared. Only threads of this block use the slice.
+                    if (now == empty) now = platform::compare_and_swap_shared(cells + row * cells_a_row + at, empty, value);
+                    decision = warpset::decision(now, empty, value);
+                }
+                if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+            }
+        }
+        return Outcome::Pending;
+    }
+};
+
+// Step 3. The first thread of the grid also adds the number of vectors of the batch to its counts.
+template <class Table>
+WARPSET_FN void put_left(const Table& table, const BulkSlices& bulk)
+{
+    using Of = Bulk<Table>;
+    using Block = platform::Block;
+    const u64 count = *bulk.left_count, step = platform::Grid::threads() / Block::threads();
+    for (u64 number = platform::Grid::thread() / Block::threads(); number < count; number += step) {
+        const u64 slice = bulk.left[number], offered = bulk.sizes[slice];
+        const u64 start = slice * bulk.capacity, end = start + (offered < bulk.capacity ? offered : bulk.capacity);
+        for (u64 at = start + Block::thread(); at < end; at += Block::threads()) {
+            if (bulk.outcomes && bulk.outcomes[at] != static_cast<u8>(Outcome::Pending)) continue;
+            const auto unit = platform::load_input(reinterpret_cast<const typename Of::Unit*>(bulk.vectors) + at);
+            const Outcome outcome = Of::put_directly(table, unit, bulk.counts);
+            if (bulk.outcomes) bulk.outcomes[at] = static_cast<u8>(outcome);
+        }
+    }
+    if (bulk.counts && platform::Grid::thread() == 0) platform::add_relaxed(&bulk.counts->offered, bulk.offered);
+}
+
+}  // namespace warpset
