@@ -2,8 +2,8 @@
 //!
 //! Three tables, for vectors of 1, 2 and 4 words (WARPSET_BENCH_WIDTHS=2 measures only these):
 //!
-//! - A batch into an empty table: duplication {2, 1} x fill at the end {0.25, 0.7, 0.9, 0.95}, counts only and with outcomes. 2^27
-//!   vectors of 1 and 2 words, half as many of 4 (WARPSET_BENCH_LOG2 sets another power of two).
+//! - A batch into an empty table: duplication {2, 1} x fill at the end {0.25, 0.7, 0.9, 0.95}, counts only and with outcomes.
+//!   2^27 vectors of 1 and 2 words, half as many of 4 (WARPSET_BENCH_LOG2 sets another power of two).
 //! - A batch into a table that is 0.3 full, half of it seen: vectors / slots from 1/16 to 1. It shows where bulk begins to pay.
 //! - Skewed batches: with u random, vector number n u^3, n u^6, one of 1,024 vectors, one vector.
 //!
@@ -52,7 +52,7 @@ fn both(
             let (time, counts) = put(bench, table, vectors, way, outcomes)?;
             assert_eq!((counts.offered, counts.full), (vectors.count as u64, 0), "{way:?}");
             assert_eq!(*new.get_or_insert(counts.hits), counts.hits, "{way:?} finds as many new vectors");
-            // The first one compiles.
+            // Kernels are compiled in round 0.
             if repeat > 0 {
                 times.push(time);
             }
@@ -184,7 +184,9 @@ fn main() -> Result<()> {
     for width in &widths {
         into_empty(&bench, *width, of_width(*width))?;
     }
-    println!("\n| words | vectors / slots | counts | bulk | ratio | outcomes | bulk | ratio |\n|---|---|---|---|---|---|---|---|");
+    println!(
+        "\n| words | vectors / slots | counts | bulk | ratio | outcomes | bulk | ratio |\n|---|---|---|---|---|---|---|---|"
+    );
     for width in &widths {
         into_filled(&bench, *width, of_width(*width) as u64)?;
     }

@@ -65,8 +65,8 @@ impl<'a, E> DeviceBatch<'a, E> {
     }
 
     /// Sets whether [`find_or_put_device`](Table::find_or_put_device) puts the batch in [bulk](Bulk). The default is never,
-    /// because such a call waits: for all work on the GPU, and for the batch, so that its results are there when it returns. If the
-    /// stream waits for something that the calling thread does later, the call never returns.
+    /// because such a call waits for all work on the GPU, and for the batch: its results are there when it returns. If the stream
+    /// waits for something that the calling thread does later, the call never returns.
     ///
     /// A batch with parents, references or new references is never put in bulk.
     pub fn bulk(mut self, bulk: Bulk) -> Self {
@@ -167,8 +167,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch), [`Misaligned`](Error::Misaligned),
-    /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver. For a batch in [bulk](Bulk), also
-    /// [`SelfDeadlock`](Error::SelfDeadlock).
+    /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver. For a batch in [bulk](Bulk)
+    /// also [`SelfDeadlock`](Error::SelfDeadlock); after an error of the driver some of its vectors may be stored.
     pub fn find_or_put_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         let (name, stream) = ("find_or_put_device", stream.into().stream);
         {

@@ -10,17 +10,17 @@ use super::{Kind, Spec};
 /// (2.1 to 2.6 times the vectors, and up to 9 bytes a vector for outcomes) there is no memory, or not within the
 /// [memory limit](crate::MemoryLimit) of the table.
 ///
-/// A batch in bulk needs the table alone, as growth does: it waits for other calls and for all work on the GPU, and others wait for
-/// it ([Which call waits for what](crate::threads_and_streams#which-call-waits-for-what)). A kernel of your own must not use the
-/// table meanwhile.
+/// A batch in bulk needs the table alone, as growth does: it waits for other calls and for all work on the GPU, and others wait
+/// for it ([Which call waits for what](crate::threads_and_streams#which-call-waits-for-what)). A kernel of your own must not use
+/// the table meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Bulk {
     /// Never.
     #[default]
     Never,
-    /// If it is faster: if the table is larger than the L2 cache, and the batch has at least 0.15 vectors of up to 2 words, or
-    /// 0.37 of 4 words, for each slot (with outcomes 0.17 and 0.43).
+    /// If it is faster: the table is larger than the L2 cache, and the batch has at least 0.15 vectors of up to 2 words, or 0.37
+    /// of 4 words, for each slot (with outcomes 0.17 and 0.43).
     WhenFaster,
     /// Whenever it is possible.
     Always,
@@ -57,8 +57,8 @@ impl Spec {
 
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots.
     ///
-    /// On an H100 a vector of 8 bytes takes 17 ps to partition and put, and a slot 8 ps to read and write; of 16 bytes, 34 and 16.
-    /// Bringing an outcome back takes 6 ps. Ordinary find-or-put takes 71 to 77 ps.
+    /// On an H100 a vector of 8 bytes takes 17 ps to partition and put, and a slot 8 ps to read and write; of 16 bytes, 34 and
+    /// 16. Bringing an outcome back takes 6 ps. Ordinary find-or-put takes 71 to 77 ps.
     pub(crate) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
         let least = match (self.width() <= 2, has_outcomes) {
             (true, false) => 0.15,
@@ -107,8 +107,8 @@ pub(crate) struct Plan {
     pub bytes: u64,
 }
 
-/// Room for the vectors of a part, of which there are `parts` of equal size. Vectors that occur twice vary twice as much. At six
-/// standard deviations one of 10^9 parts has too little room if hashes are random and no vector occurs more often.
+/// Vectors that a part has room for, which gets `share` of them on average: six standard deviations more than that. One of 10^9
+/// parts has too little room if hashes are random and no vector occurs more than twice.
 fn capacity(count: u64, share: f64) -> u64 {
     let mean = count as f64 * share;
     ((mean + 6.0 * (2.0 * mean).sqrt()) as u64 + 64).next_multiple_of(16)
@@ -180,6 +180,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::strategy::Strategy;
 
     #[test]
     fn plans_have_a_part_for_each_slice() {
@@ -198,7 +199,7 @@ mod tests {
             assert_eq!(Plan::new(spec, 1 << 20, (1 << 20) + 1, false), None);
         }
         assert_eq!(Spec::bucket(3, 16).unwrap().bulk_bytes(), None);
-        assert_eq!(Spec::tree(4, 16).unwrap().bulk_bytes(), None);
+        assert_eq!(Spec::tree(4, Strategy::default(), 16).unwrap().bulk_bytes(), None);
     }
 
     /// As the documentation says, from batches of the least size that is faster in bulk on.

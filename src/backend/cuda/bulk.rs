@@ -118,9 +118,7 @@ impl CudaStore {
         let Some(slots) = self.slots_in_slices() else { return false };
         match bulk {
             Bulk::Never => false,
-            Bulk::WhenFaster => {
-                self.slots.bytes > self.gpu().l2_bytes && self.spec.is_faster_in_bulk(count, slots, has_outcomes)
-            }
+            Bulk::WhenFaster => self.slots.bytes > self.gpu().l2_bytes && self.spec.is_faster_in_bulk(count, slots, has_outcomes),
             Bulk::Always => true,
         }
     }
@@ -133,9 +131,9 @@ impl CudaStore {
         has_slices.then_some(geometry.slots(buckets))
     }
 
-    /// Puts a batch in device memory, in bulk if [`takes_bulk`](Self::takes_bulk) says so and there is memory. Waits for all work on
-    /// the GPU before that, and for the batch. `spare`: bytes that scratch memory may take. The counts of the batch are added to, as
-    /// by [`enqueue`](Self::enqueue). After an error some of the vectors may have been put.
+    /// Puts a batch in device memory, in bulk if [`takes_bulk`](Self::takes_bulk) allows it and there is memory. Waits for all
+    /// work on the GPU before that, and for the batch. `spare`: bytes that scratch memory may take. Adds to the batch's counts as
+    /// [`enqueue`](Self::enqueue) does. After an error some of the vectors may have been put.
     ///
     /// # Safety
     ///

@@ -239,7 +239,7 @@ impl Kernels {
     pub(super) fn bulk(&self, gpu: &Gpu) -> Result<&BulkKernels> {
         first_time(gpu, &self.bulk, || {
             let module = gpu.table_kernels(self.spec, KernelSet::Bulk)?;
-            let in_shared = |name| {
+            let in_shared = |name| -> Result<CudaFunction> {
                 let function = function(&module, name)?;
                 allow_shared(&function, gpu.shared_bytes as u32)?;
                 Ok(function)

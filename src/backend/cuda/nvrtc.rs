@@ -540,7 +540,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, KernelSet); 18] = [
+        const KERNELS: [(&str, KernelSet); 22] = [
             ("warpset_clear", KernelSet::Put),
             ("warpset_find_or_put", KernelSet::Put),
             ("warpset_find_or_put_incremental", KernelSet::Incremental),
@@ -583,12 +583,14 @@ mod tests {
                 KernelSet::FindReceived,
                 KernelSet::Upsert,
                 KernelSet::Grow,
+                KernelSet::Bulk,
             ];
             let parts = parts.into_iter().filter(|part| match part {
                 KernelSet::Incremental => spec.is_incremental(),
                 KernelSet::Relocate => spec.is_cuckoo(),
                 KernelSet::Rows | KernelSet::Upsert => spec.is_indexed(),
                 KernelSet::Grow => spec.kind == crate::layout::Kind::Bucket,
+                KernelSet::Bulk => spec.bulk_bytes().is_some(),
                 _ => true,
             });
             for part in parts {

@@ -6,6 +6,7 @@ use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
 use crate::Result;
 use crate::backend::{Launch, Machine, Store, TableMemory, Waves};
+use crate::layout::bulk::Bulk;
 use crate::layout::columns::ColumnsView;
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
@@ -236,6 +237,11 @@ impl Store for CudaStore {
         // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
         // other kernels and copies. `drop` waits before the table's memory is freed.
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
+    }
+
+    unsafe fn put_in_place_alone(&self, batch: &BatchView) -> Result<()> {
+        // SAFETY: the caller guarantees the contract.
+        unsafe { self.put_alone(Bulk::WhenFaster, u64::MAX, batch, &self.gpu().stream) }
     }
 
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {

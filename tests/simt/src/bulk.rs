@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashMap;
 
-/// What a block may do wrongly with the cells of a slice is tested by the kernels' mutants.
+/// Random cases of one spec of bucket tables.
 pub struct BulkPut {
     kernels: &'static Kernels,
     case: Option<Case>,
@@ -189,6 +189,13 @@ impl Program for BulkPut {
         // The outcomes of earlier vectors, and that the vectors of the pool are found if they are stored.
         before.check(table, pool, &contents, memory, &mut news)?;
         find.check(table, pool, &contents, memory, &mut news)?;
+        let found = memory.read_at::<u8>(find.argument.batch.outcomes, find.vectors.len());
+        if let Some((vector, _)) =
+            (0..).zip(found).find(|(at, outcome)| (u32::from(**outcome) == SEEN) != contents.slot_of[*at].is_some())
+        {
+            let detail = format!("vector {vector} is at {:?}, where a search does not find it", contents.slot_of[vector]);
+            return Err(wrong("not found", detail, contents.about(contents.slot_of[vector])));
+        }
         let stored_before = news.len();
         let [offered, hits, full, _, full_nodes] = memory.read_at::<[u64; 5]>(*counts, 1)[0];
         let stored = contents.slot_of.iter().flatten().count();

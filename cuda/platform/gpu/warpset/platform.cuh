@@ -428,7 +428,7 @@ struct Block {
 
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }
-    // The same as a constant, in a kernel that is always launched with this number of threads. (The simulator launches any.)
+    // Number of threads as a constant, in a kernel that is always launched with this number. (The simulator launches any.)
     template <u32 launched>
     WARPSET_FN static constexpr u32 threads()
     {

@@ -166,6 +166,24 @@ const MUTANTS: &[Mutant] = &[
         to: "",
     },
     Mutant {
+        what: "bulk: the barrier before a slice is copied back",
+        file: "warpset/bucket/bulk.cuh",
+        from: "        if (some_left) platform::fetch_add_shared(left, 1);\n        Block::sync();\n",
+        to: "        if (some_left) platform::fetch_add_shared(left, 1);\n",
+    },
+    Mutant {
+        what: "bulk: the room of a part is its capacity",
+        file: "warpset/bucket/bulk.cuh",
+        from: "            if (at < pass.to_capacity) to[",
+        to: "            if (at <= pass.to_capacity) to[",
+    },
+    Mutant {
+        what: "bulk: vectors whose walk leaves the slice are left",
+        file: "warpset/bucket/bulk.cuh",
+        from: "if (!probe.advance(table.view) || probe.bucket - first >= table.view.slice_buckets) return Outcome::Pending;",
+        to: "if (!probe.advance(table.view) || probe.bucket - first >= table.view.slice_buckets) return Outcome::Full;",
+    },
+    Mutant {
         what: "the clearing of the virtual node",
         file: "warpset/batch/maintenance.cuh",
         from: "platform::Grid::share(table.nodes.zero() + 1ull)",
