@@ -106,7 +106,6 @@ pub use device::Device;
 pub use error::{Error, FileFault, Result};
 #[doc(hidden)] // for the model checker
 pub use host::CodeCache;
-pub use layout::bulk::Bulk;
 pub use layout::memory::MemoryLimit;
 pub use layout::outcome::{Outcome, Tally};
 pub use layout::reference::Reference;

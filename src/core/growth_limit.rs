@@ -5,7 +5,7 @@ pub(crate) mod ranks;
 
 use super::growth::{GROW_AT_FILL, GROW_AT_MOST};
 use super::schedule::{Bytes, LAST_SHARE, NEARLY_FULL, Schedule, Taste, forecast_nodes, nodes_of_stored};
-use super::table::{RawTable, TableState};
+use super::table::RawTable;
 use crate::layout::Kind;
 use crate::layout::memory::MemoryLimit;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
@@ -109,16 +109,8 @@ struct Budget {
 
 impl RawTable {
     /// Memory that the table may take as it grows by itself.
-    pub(super) fn memory(&self) -> MemoryLimit {
+    pub(crate) fn memory(&self) -> MemoryLimit {
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Bytes that a batch in bulk may take besides the table: what the memory limit leaves, and what is free.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only GPUs put batches in bulk"))]
-    pub(crate) fn spare(&self, sized: &TableState) -> Result<u64> {
-        let free = self.device.machine.free_memory()?;
-        let free = if matches!(self.memory(), MemoryLimit::Shared(_)) { free / 8 * 7 } else { free };
-        Ok(self.memory().bytes().saturating_sub(self.bytes_of(sized)).min(free))
     }
 
     pub(crate) fn set_memory(&self, limit: MemoryLimit) {

@@ -16,6 +16,7 @@ mod pinned;
 mod precompile;
 mod retain;
 
+pub use crate::backend::cuda::Bulk;
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 #[doc(hidden)] // for the simulated GPU of the tests
 #[cfg(feature = "cluster")]

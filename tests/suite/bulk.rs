@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::cudarc_0_19::cudarc::driver::CudaStream;
-use warpset::gpu::{Counts, DeviceBatch};
-use warpset::{BucketTable, Bulk, Device, Error, Request, Tally, faults};
+use warpset::gpu::{Bulk, Counts, DeviceBatch};
+use warpset::{BucketTable, Device, Error, Request, Tally, faults};
 
 tests![
     bulk_batches_report_what_ordinary_ones_do,

@@ -2,18 +2,19 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/bulk.cuh.
 
+use super::bulk_plan::{Bulk, Level, PARTITION_THREADS, Plan};
 use super::growth::unless_short;
 use super::kernels::BulkKernels;
 use super::store::{CudaStore, MAX_BATCH, argument, view_argument};
 use super::{Gpu, cuda, pass};
 use crate::Result;
-use crate::backend::{Launch, Machine, Region};
-use crate::layout::bulk::{Bulk, Level, PARTITION_THREADS, Plan};
+use crate::backend::{Launch, Machine, Memory, Region};
 use crate::layout::search::SearchMode;
 use crate::layout::size::Slices as SlicesOf;
 use crate::layout::view::BatchView;
 use cudarc::driver::{CudaFunction, CudaStream, result};
 use std::ffi::c_void;
+use std::sync::{MutexGuard, PoisonError};
 
 /// `warpset::BulkPass` of bulk.cuh.
 #[derive(Clone, Copy)]
@@ -123,6 +124,11 @@ impl CudaStore {
         }
     }
 
+    /// Scratch memory of the last batch in bulk.
+    pub(super) fn kept_scratch(&self) -> MutexGuard<'_, Option<Memory>> {
+        self.bulk_scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Number of slots, if the table has slices.
     fn slots_in_slices(&self) -> Option<u64> {
         let geometry = self.kernels.geometry;
@@ -172,17 +178,26 @@ impl CudaStore {
         let [partition_bytes, replay_bytes] = plan.shared_bytes(self.spec);
         let most_tiles = plan.levels.iter().map(|level| level.tiles).max().unwrap_or(0);
         let shared = gpu.shared_bytes;
+        let kept = self.kept_scratch().take();
+        let spare = spare.saturating_add(kept.as_ref().map_or(0, |kept| kept.bytes));
         if plan.bytes > spare || fill_bytes.max(partition_bytes).max(replay_bytes) > shared || most_tiles > i32::MAX as u64 {
             return Ok(false);
         }
         let kernels = self.kernels.bulk(gpu)?;
-        let Some(scratch) = unless_short(machine.allocate(plan.bytes))? else { return Ok(false) };
+        let scratch = match kept.filter(|kept| kept.bytes >= plan.bytes) {
+            Some(kept) => kept,
+            None => match unless_short(machine.allocate(plan.bytes))? {
+                Some(scratch) => scratch,
+                None => return Ok(false),
+            },
+        };
         let batch = Batch { plan: &plan, view: batch, scratch: *scratch };
         let shapes = Shapes { partition: partition_bytes as u32, replay: replay_bytes as u32, fill: fill_bytes as u32 };
         // SAFETY: the caller guarantees the contract, and the scratch memory has the layout of the plan.
         let enqueued = unsafe { self.enqueue_bulk(kernels, &batch, shapes, stream) };
-        // The scratch memory is freed at the end.
+        // If the stream may still use the scratch memory, it is freed, which waits.
         gpu.wait(stream, "putting a batch in bulk").and(enqueued)?;
+        *self.kept_scratch() = Some(scratch);
         Ok(true)
     }
 

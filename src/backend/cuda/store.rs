@@ -1,12 +1,12 @@
 //! One table of a fixed size on a GPU.
 
 use super::Gpu;
+use super::bulk_plan::Bulk;
 use super::kernels::{Kernels, SearchKernel};
 use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
 use crate::Result;
-use crate::backend::{Launch, Machine, Store, TableMemory, Waves};
-use crate::layout::bulk::Bulk;
+use crate::backend::{Launch, Machine, Memory, Store, TableMemory, Waves};
 use crate::layout::columns::ColumnsView;
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
@@ -16,7 +16,7 @@ use cudarc::driver::{result, sys};
 use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct CudaStore {
     pub(super) table: TableMemory,
@@ -26,6 +26,8 @@ pub(crate) struct CudaStore {
     incremental_pays: bool,
     /// Only for strategies with a workspace in global memory.
     workspace: Option<Workspace>,
+    /// Scratch memory of the last batch in bulk, for the next one.
+    pub(super) bulk_scratch: Mutex<Option<Memory>>,
 }
 
 impl Deref for CudaStore {
@@ -82,7 +84,8 @@ impl CudaStore {
         // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
         // that are not in L2 cost a random access each.
         let incremental_pays = parameters.spec.width() > 8 || parameters.node_bytes() > gpu.l2_bytes;
-        let store = Self { table, machine: machine.clone(), kernels, incremental_pays, workspace };
+        let store =
+            Self { table, machine: machine.clone(), kernels, incremental_pays, workspace, bulk_scratch: Mutex::default() };
         store.machine.shared.add_store(); // and `drop` removes it, also if one of the next calls fails
         Ok(store)
     }
@@ -241,10 +244,14 @@ impl Store for CudaStore {
 
     unsafe fn put_in_place_alone(&self, batch: &BatchView) -> Result<()> {
         // SAFETY: the caller guarantees the contract.
-        unsafe { self.put_alone(Bulk::WhenFaster, u64::MAX, batch, &self.gpu().stream) }
+        let put = unsafe { self.put_alone(Bulk::WhenFaster, u64::MAX, batch, &self.gpu().stream) };
+        // The caller of the library has not asked for bulk.
+        self.kept_scratch().take();
+        put
     }
 
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        self.kept_scratch().take();
         let grown = self.grown_by_slices(parameters, slots)?;
         Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)))
     }

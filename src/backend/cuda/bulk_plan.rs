@@ -1,14 +1,17 @@
 //! Bulk find-or-put: when it pays, and how its passes divide a batch. The algorithm is in cuda/warpset/bucket/bulk.cuh.
 
-use super::{Kind, Spec};
+use crate::Spec;
+use crate::layout::Kind;
 
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
 /// Only bucket tables of 1, 2 and 4 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
 /// references. On one H100, batches as large as the table have slots took 0.4 of the time of ordinary find-or-put for 2 words,
-/// and 0.6 for 4 words. Every other batch is put in the ordinary way, with the same results. So is a batch for whose copies
-/// (2.1 to 2.6 times the vectors, and up to 9 bytes a vector for outcomes) there is no memory, or not within the
-/// [memory limit](crate::MemoryLimit) of the table.
+/// and 0.6 for 4 words. Every other batch is put in the ordinary way, with the same results.
+///
+/// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
+/// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
+/// [memory limit](crate::MemoryLimit) of the table, the batch is put in the ordinary way.
 ///
 /// A batch in bulk needs the table alone, as growth does: it waits for other calls and for all work on the GPU, and others wait
 /// for it ([Which call waits for what](crate::threads_and_streams#which-call-waits-for-what)). A kernel of your own must not use
@@ -27,7 +30,7 @@ pub enum Bulk {
 }
 
 /// Threads of a block that partitions: `partition_threads` of bulk.cuh.
-pub(crate) const PARTITION_THREADS: u32 = 512;
+pub(super) const PARTITION_THREADS: u32 = 512;
 
 /// Most parts of a segment: their counters are in shared memory.
 const MOST_PARTS: u64 = 1024;
@@ -40,7 +43,7 @@ const ALIGNMENT: u64 = 256;
 
 impl Spec {
     /// Bytes of a vector, if tables of this spec take batches in bulk.
-    pub(crate) fn bulk_bytes(&self) -> Option<u64> {
+    pub(super) fn bulk_bytes(&self) -> Option<u64> {
         let has_kernels = self.kind == Kind::Bucket && matches!(self.width(), 1 | 2 | 4) && self.slot_words() == self.width();
         has_kernels.then_some(self.width() as u64 * 4)
     }
@@ -59,7 +62,7 @@ impl Spec {
     ///
     /// On an H100 a vector of 8 bytes takes 17 ps to partition and put, and a slot 8 ps to read and write; of 16 bytes, 34 and
     /// 16. Bringing an outcome back takes 6 ps. Ordinary find-or-put takes 71 to 77 ps.
-    pub(crate) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
+    pub(super) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
         let least = match (self.width() <= 2, has_outcomes) {
             (true, false) => 0.15,
             (true, true) => 0.17,
@@ -72,7 +75,7 @@ impl Spec {
 
 /// A pass of the partition: vectors in segments are divided into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(super) struct Level {
     pub segments: u64,
     /// Vectors that a segment has room for.
     pub from_capacity: u64,
@@ -94,7 +97,7 @@ pub(crate) struct Level {
 
 /// How a batch is put in bulk: the passes, and the layout of scratch memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(super) struct Plan {
     pub slices: u64,
     pub levels: Vec<Level>,
     /// Bytes at the beginning of scratch memory that must be zero.
@@ -116,7 +119,7 @@ fn capacity(count: u64, share: f64) -> u64 {
 
 impl Plan {
     /// Plan for `count` vectors, and a table of this number of slices. `None` if there are too many slices.
-    pub(crate) fn new(spec: Spec, count: u64, slices: u64, has_outcomes: bool) -> Option<Self> {
+    pub(super) fn new(spec: Spec, count: u64, slices: u64, has_outcomes: bool) -> Option<Self> {
         let (bytes_each, tile) = (spec.bulk_bytes()?, spec.bulk_tile());
         let shift = if slices <= MOST_IN_ONE_PASS { 0 } else { slices.next_power_of_two().trailing_zeros().div_ceil(2) };
         if slices.div_ceil(1 << shift) > MOST_PARTS || 1 << shift > MOST_PARTS || slices < 2 || count == 0 {
@@ -158,7 +161,7 @@ impl Plan {
     }
 
     /// Bytes of shared memory that the partition and its replay need.
-    pub(crate) fn shared_bytes(&self, spec: Spec) -> [u64; 2] {
+    pub(super) fn shared_bytes(&self, spec: Spec) -> [u64; 2] {
         let (parts, tile) = (self.levels.iter().map(|level| level.parts).max().unwrap_or(0), spec.bulk_tile());
         [tile * (spec.width() as u64 * 4 + 2) + (3 * parts + 33) * 4, parts * 8 + tile]
     }
@@ -180,7 +183,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::strategy::Strategy;
+    use crate::Strategy;
 
     #[test]
     fn plans_have_a_part_for_each_slice() {
