@@ -210,8 +210,8 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// returned. Nothing else uses them meanwhile.
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()>;
 
-    /// Puts the vectors of a batch as [`search_in_place`](Self::search_in_place), while nothing else uses the table. May wait, and
-    /// allocate memory if there is some.
+    /// Puts the vectors of a batch as [`search_in_place`](Self::search_in_place) does, while nothing else uses the table. May
+    /// wait, and allocate memory if some is free.
     ///
     /// # Safety
     ///

@@ -67,9 +67,16 @@ struct BulkUnit<4> {
     using Type = u128;
 };
 
+// The seeds of the hash (core/hash.cuh), for at most four words. As arguments of a kernel they are constants, which take neither
+// loads nor registers.
+struct BulkSeeds {
+    u128 words[5];
+};
+
 // A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
 // s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `Pass` in src/backend/cuda/bulk.rs.
 struct BulkPass {
+    BulkSeeds seeds;
     const u8* from;          // vectors, in segments of `from_capacity`
     const u64* from_counts;  // vectors that were to be in each segment; null: one segment, which is full
     u64 from_capacity;
@@ -86,10 +93,11 @@ struct BulkPass {
     u32 parts;               // of a segment, at most
 };
 
-static_assert(sizeof(BulkPass) == 104, "the size of `Pass` in src/backend/cuda/bulk.rs");
+static_assert(sizeof(BulkPass) == 192, "the size of `Pass` in src/backend/cuda/bulk.rs");
 
 // Slices with the vectors to put there. Mirrored by `Slices` in src/backend/cuda/bulk.rs.
 struct BulkSlices {
+    BulkSeeds seeds;
     const u8* vectors;  // in parts of `capacity`, one for each slice
     const u64* sizes;   // vectors that were to be in each part
     u64 capacity;
@@ -101,7 +109,7 @@ struct BulkSlices {
     u64 offered;        // vectors of the batch
 };
 
-static_assert(sizeof(BulkSlices) == 72, "the size of `Slices` in src/backend/cuda/bulk.rs");
+static_assert(sizeof(BulkSlices) == 160, "the size of `Slices` in src/backend/cuda/bulk.rs");
 
 // Functions of vectors and slices that the steps share.
 template <class Table>
@@ -126,11 +134,11 @@ struct Bulk {
     // Threads of a block that partitions.
     WARPSET_FN static constexpr u32 block() { return Block::template threads<partition_threads>(); }
 
-    WARPSET_FN static u64 hash(const Table& table, Unit unit)
+    WARPSET_FN static u64 hash(const Table& table, const BulkSeeds& seeds, Unit unit)
     {
         PartialHash sum;
-        add(sum, table.view.seeds, unit);
-        return sum.finish(table.view.seeds, width, table.view.hash_mask);
+        add(sum, seeds, unit);
+        return sum.finish(seeds.words[width], table.view.hash_mask);
     }
 
     WARPSET_FN static u64 slice_of(const Table& table, u64 hash)
@@ -152,15 +160,17 @@ struct Bulk {
     }
 
 private:
-    WARPSET_FN static void add(PartialHash& sum, const u128* seeds, u32 unit) { sum.add_last(seeds, 0, unit); }
-    WARPSET_FN static void add(PartialHash& sum, const u128* seeds, u64 unit, u32 word = 0)
+    WARPSET_FN static void add(PartialHash& sum, const BulkSeeds& seeds, u32 unit) { sum.add_last(seeds.words[0], unit); }
+    WARPSET_FN static void add(PartialHash& sum, const BulkSeeds& seeds, u64 unit) { add_pair<0>(sum, seeds, unit); }
+    WARPSET_FN static void add(PartialHash& sum, const BulkSeeds& seeds, u128 unit)
     {
-        sum.add_pair(seeds, word, static_cast<u32>(unit), static_cast<u32>(unit >> 32));
+        add_pair<0>(sum, seeds, unit.low);
+        add_pair<2>(sum, seeds, unit.high);
     }
-    WARPSET_FN static void add(PartialHash& sum, const u128* seeds, u128 unit)
+    template <u32 word>
+    WARPSET_FN static void add_pair(PartialHash& sum, const BulkSeeds& seeds, u64 pair)
     {
-        add(sum, seeds, unit.low, 0);
-        add(sum, seeds, unit.high, 2);
+        sum.add_pair(seeds.words[word], seeds.words[word + 1], static_cast<u32>(pair), static_cast<u32>(pair >> 32));
     }
 
     WARPSET_FN static void split(u32 unit, u32* words) { words[0] = unit; }
@@ -178,22 +188,29 @@ private:
 
 // The vectors that a block sorts at a time: some of one segment.
 struct BulkTile {
-    u64 number, segment, start;  // `start`: position in `from`
-    u32 count;                   // 0: the segment has fewer vectors
+    u32 number, segment;
+    u64 start;  // position in `from`
+    u32 count;  // 0: the segment has fewer vectors
 
-    WARPSET_FN BulkTile(const BulkPass& pass, u64 number_, u32 size) : number(number_)
+    // Products and quotients of 32 bits, because those of 64 take as many instructions as several vectors.
+    WARPSET_FN BulkTile(const BulkPass& pass, u32 number_, u32 size) : number(number_)
     {
-        const u64 a_segment = (pass.from_capacity + size - 1) / size, first = number % a_segment * size;
+        const u32 a_segment = tiles_of_segment(pass, size);
         segment = number / a_segment;
+        const u64 first = static_cast<u64>(number - segment * a_segment) * size;
         start = segment * pass.from_capacity + first;
         const u64 offered = pass.from_counts == nullptr ? pass.from_capacity : pass.from_counts[segment];
         const u64 end = offered < pass.from_capacity ? offered : pass.from_capacity;
         count = static_cast<u32>(first >= end ? 0 : end - first < size ? end - first : size);
     }
 
-    WARPSET_FN static u64 number_of_tiles(const BulkPass& pass, u32 size)
+    WARPSET_FN static u32 tiles_of_segment(const BulkPass& pass, u32 size)
     {
-        return (pass.from_capacity + size - 1) / size * pass.segments;
+        return static_cast<u32>((pass.from_capacity + size - 1) / size);
+    }
+    WARPSET_FN static u32 number_of_tiles(const BulkPass& pass, u32 size)
+    {
+        return tiles_of_segment(pass, size) * static_cast<u32>(pass.segments);
     }
 };
 
@@ -210,29 +227,31 @@ struct BulkPartition {
     const BulkPass& pass;
     Unit* sorted;    // the tile, sorted by parts
     u16* parts;      // the part of each of these
-    u32* sizes;      // vectors of the tile in each part
-    u32* firsts;     // the first of them in `sorted`
-    u32* rooms;      // position in the part of the first of them
+    u64* runs;       // of each part: where its run goes, and where the vectors with room end
+    u32* firsts;     // of each part: the place where its run begins; before that, the vectors of the run
     u32* sums;       // of each warp
     u32* overflows;  // parts that have too little room
+
+    // The vector at place p goes to position p + `run_offset` of `to`, mod 2^32, if p is less than `run_end`.
+    WARPSET_FN static u32 run_offset(u64 run) { return static_cast<u32>(run); }
+    WARPSET_FN static u32 run_end(u64 run) { return static_cast<u32>(run >> 32); }
 
     WARPSET_FN BulkPartition(const Table& table, const BulkPass& pass) : table(table), pass(pass)
     {
         const u32 size = Of::block() * items;
         sorted = reinterpret_cast<Unit*>(Block::scratch());
         parts = reinterpret_cast<u16*>(sorted + size);
-        sizes = reinterpret_cast<u32*>(parts + size);
-        firsts = sizes + pass.parts;
-        rooms = firsts + pass.parts;
-        sums = rooms + pass.parts;
+        runs = reinterpret_cast<u64*>(parts + size);
+        firsts = reinterpret_cast<u32*>(runs + pass.parts);
+        sums = firsts + pass.parts;
         overflows = sums + 32;
     }
 
     WARPSET_FN void run() const
     {
         const u32 size = Of::block() * items;
-        const u64 tiles = BulkTile::number_of_tiles(pass, size), step = platform::Grid::threads() / Of::block();
-        for (u64 number = platform::Grid::thread() / Of::block(); number < tiles; number += step) {
+        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / Of::block());
+        for (u32 number = static_cast<u32>(platform::Grid::thread() / Of::block()); number < tiles; number += step) {
             const BulkTile tile(pass, number, size);
             if (tile.count == 0) continue;
             sort(tile);
@@ -251,7 +270,7 @@ private:
     WARPSET_FN void sort(const BulkTile& tile) const
     {
         const u32 thread = Block::thread(), threads = Of::block();
-        for (u32 part = thread; part < pass.parts; part += threads) sizes[part] = 0;
+        for (u32 part = thread; part < pass.parts; part += threads) firsts[part] = 0;
         if (thread == 0) *overflows = 0;
         Block::sync();
         // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before.
@@ -265,10 +284,10 @@ private:
         WARPSET_UNROLL
         for (u32 item = 0; item < items; ++item) {
             if (item * threads + thread >= tile.count) continue;
-            const u64 slice = Of::slice_of(table, Of::hash(table, unit[item]));
-            const u32 part = static_cast<u32>((slice >> pass.shift) - tile.segment * pass.parts);
+            const u64 slice = Of::slice_of(table, Of::hash(table, pass.seeds, unit[item]));
+            const u32 part = (static_cast<u32>(slice) >> pass.shift) - tile.segment * pass.parts;
             // Relaxed: only the uniqueness of the places matters.
-            rank[item] = part << 16 | platform::fetch_add_shared(sizes + part, 1);
+            rank[item] = part << 16 | platform::fetch_add_shared(firsts + part, 1);
         }
         Block::sync();
         take_rooms(tile);
@@ -277,11 +296,11 @@ private:
         for (u32 item = 0; item < items; ++item) {
             const u32 at = item * threads + thread;
             if (at >= tile.count) continue;
-            const u32 part = rank[item] >> 16, in_part = rank[item] & 0xFFFF, place = firsts[part] + in_part;
+            const u32 part = rank[item] >> 16, place = firsts[part] + (rank[item] & 0xFFFF);
             sorted[place] = unit[item];
             parts[place] = static_cast<u16>(part);
             if (pass.places == nullptr) continue;
-            const bool has_room = rooms[part] + in_part < pass.to_capacity;
+            const bool has_room = place < run_end(runs[part]);
             pass.places[tile.start + at] = has_room ? static_cast<u16>(place) : Of::no_place;
         }
     }
@@ -293,7 +312,7 @@ private:
         const u32 a_thread = (pass.parts + Of::block() - 1) / Of::block(), first = thread * a_thread;
         const u32 end = first + a_thread < pass.parts ? first + a_thread : pass.parts;
         u32 size = 0;
-        for (u32 part = first; part < end; ++part) size += sizes[part];
+        for (u32 part = first; part < end; ++part) size += firsts[part];
         const u32 up_to = Warp::sum_up_to(size);
         if (Warp::lane() == Warp::size - 1) sums[warp] = up_to;
         Block::sync();
@@ -304,14 +323,18 @@ private:
         Block::sync();
         u32 place = up_to - size + (warp == 0 ? 0 : sums[warp - 1]);
         for (u32 part = first; part < end; ++part) {
-            const u32 count = sizes[part];
+            const u32 count = firsts[part];
+            const u64 number = static_cast<u64>(tile.segment) * pass.parts + part;
             // Relaxed: only the uniqueness of the room matters. The vectors are read by a later kernel.
             u64 room = 0;
-            if (count != 0) room = platform::fetch_add_relaxed(pass.to_counts + tile.segment * pass.parts + part, count);
+            if (count != 0) room = platform::fetch_add_relaxed(pass.to_counts + number, count);
             firsts[part] = place;
-            rooms[part] = static_cast<u32>(room);
-            if (pass.places != nullptr) pass.runs[tile.number * pass.parts + part] = room | static_cast<u64>(place) << 32;
-            if (room + count > pass.to_capacity) platform::fetch_add_shared(overflows, 1);
+            const u64 free = room < pass.to_capacity ? pass.to_capacity - room : 0;
+            const u32 end = place + static_cast<u32>(free < count ? free : count);
+            runs[part] = static_cast<u32>(number * pass.to_capacity + room - place) | static_cast<u64>(end) << 32;
+            if (pass.places != nullptr)
+                pass.runs[static_cast<u64>(tile.number) * pass.parts + part] = room | static_cast<u64>(place) << 32;
+            if (free < count) platform::fetch_add_shared(overflows, 1);
             place += count;
         }
     }
@@ -322,8 +345,8 @@ private:
         Unit* const to = reinterpret_cast<Unit*>(pass.to);
         WARPSET_UNROLL_BY(4)
         for (u32 place = Block::thread(); place < tile.count; place += Of::block()) {
-            const u32 part = parts[place], at = rooms[part] + (place - firsts[part]);
-            if (at < pass.to_capacity) to[(tile.segment * pass.parts + part) * pass.to_capacity + at] = sorted[place];
+            const u64 run = runs[parts[place]];
+            if (place < run_end(run)) to[run_offset(run) + place] = sorted[place];
             else if (pass.places == nullptr) Of::put_directly(table, sorted[place], pass.counts);
         }
         if (pass.places == nullptr || *overflows == 0) return;
@@ -347,16 +370,17 @@ WARPSET_FN void replay_partition(const BulkPass& pass)
     const u32 size = Of::block() * Of::items, thread = Block::thread(), threads = Of::block();
     u64* const runs = reinterpret_cast<u64*>(Block::scratch());
     u8* const sorted = reinterpret_cast<u8*>(runs + pass.parts);
-    const u64 tiles = BulkTile::number_of_tiles(pass, size), step = platform::Grid::threads() / threads;
-    for (u64 number = platform::Grid::thread() / threads; number < tiles; number += step) {
+    const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / threads);
+    for (u32 number = static_cast<u32>(platform::Grid::thread() / threads); number < tiles; number += step) {
         const BulkTile tile(pass, number, size);
         if (tile.count == 0) continue;
-        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = pass.runs[number * pass.parts + part];
+        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = pass.runs[static_cast<u64>(number) * pass.parts + part];
         Block::sync();
         for (u32 part = thread / lanes; part < pass.parts; part += threads / lanes) {
             const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);
             const u32 end = part + 1 < pass.parts ? static_cast<u32>(runs[part + 1] >> 32) : tile.count;
-            const u8* const from = pass.to_outcomes + (tile.segment * pass.parts + part) * pass.to_capacity;
+            const u64 number_of_part = static_cast<u64>(tile.segment) * pass.parts + part;
+            const u8* const from = pass.to_outcomes + number_of_part * pass.to_capacity;
             for (u32 at = thread % lanes; at < end - first; at += lanes)
                 if (room + at < pass.to_capacity) sorted[first + at] = from[room + at];
         }
@@ -435,9 +459,13 @@ private:
         u32 hits = 0;
         bool some_left = false;
         const bool is_refused = halves_chunks && *refuse != 0;
-        WARPSET_UNROLL_BY(2)
+        // The next vector is requested before this one is put.
+        Unit next{};
+        if (Block::thread() < count) next = platform::load_input(vectors + Block::thread());
         for (u32 at = Block::thread(); at < count; at += block()) {
-            const Outcome outcome = is_refused ? Outcome::Pending : put(first, platform::load_input(vectors + at));
+            const Unit unit = next;
+            if (at + block() < count) next = platform::load_input(vectors + at + block());
+            const Outcome outcome = is_refused ? Outcome::Pending : put(first, unit);
             hits += outcome == Outcome::New;
             some_left |= outcome == Outcome::Pending;
             if (bulk.outcomes) bulk.outcomes[slice * bulk.capacity + at] = static_cast<u8>(outcome);
@@ -515,48 +543,77 @@ private:
     }
 
     // Find-or-put in the slice. Pending: the vector is left.
+    //
+    // In each turn a lane reads a bucket, and claims a slot at most once, so that the lanes of a warp do both together.
     WARPSET_FN Outcome put(u64 first, Unit unit) const
     {
         const Cells vector = cells_of(unit);
         if (may_be_barred(vector)) return Outcome::Pending;
-        Probe probe = Probe::of_first_bucket(Of::hash(table, unit), table.view);
+        Probe probe = Probe::of_first_bucket(Of::hash(table, bulk.seeds, unit), table.view);
+        u32 in_slice = static_cast<u32>(probe.bucket) & table.view.slice_mask, index = 0;  // slots before `index` are different
         while (true) {
-            const Outcome outcome = put_in(probe.bucket, static_cast<u32>(probe.bucket - first), vector);
-            if (outcome != Outcome::Pending) return outcome;
+            const u32 class_of_bucket = Table::class_of_bucket(first + in_slice);
+            Cell* const bucket = reinterpret_cast<Cell*>(image + in_slice * bucket_bytes());
+            const Candidate candidate = candidate_in(bucket, class_of_bucket, vector, index);
+            if (candidate.holds) return Outcome::Seen;
+            if (candidate.index < table_slots_per_bucket()) {
+                const Decision decision = claim_slot(bucket, class_of_bucket, vector, candidate.index);
+                if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+            }
+            index = candidate.index + 1;
+            if (index < table_slots_per_bucket()) continue;
+            index = 0;
             if (probe.probes == 0) probe.make_step(table.view);
-            if (!probe.advance(table.view) || probe.bucket - first >= table.view.slice_buckets) return Outcome::Pending;
+            if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;
         }
     }
 
-    // Find-or-put in a bucket of the slice. Pending: all its slots hold other vectors.
-    WARPSET_FN Outcome put_in(u64 bucket, u32 in_slice, const Cells& vector) const
+    // The first slot of a bucket, from `index` on, that is not decided against the vector; the number of slots if there is none.
+    struct Candidate {
+        u32 index;
+        bool holds;  // the vector
+    };
+
+    WARPSET_FN static constexpr u32 bucket_bytes() { return typename Table::Layout{}.bucket_main_bytes(); }
+
+    WARPSET_FN Candidate candidate_in(const Cell* bucket, u32 class_of_bucket, const Cells& vector, u32 index) const
     {
-        constexpr u32 bytes = typename Table::Layout{}.bucket_main_bytes();
-        constexpr u32 slots_a_row = cells_a_row / cells_a_slot;
-        const u32 class_of_bucket = Table::class_of_bucket(bucket);
-        Cell* const cells = reinterpret_cast<Cell*>(image + in_slice * bytes);
+        constexpr u32 rows = bucket_bytes() / 16, slots_a_row = cells_a_row / cells_a_slot;
+        platform::Row<Cell, cells_a_row> seen[rows];
         WARPSET_UNROLL
-        for (u32 row = 0; row < bytes / 16; ++row) {
-            platform::Row<Cell, cells_a_row> seen;
-            platform::load_row_shared(cells + row * cells_a_row, seen);
+        for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * cells_a_row, seen[row]);
+        Candidate candidate{table_slots_per_bucket(), false};
+        WARPSET_UNROLL
+        for (u32 from_end = 1; from_end <= table_slots_per_bucket(); ++from_end) {
+            const u32 slot = table_slots_per_bucket() - from_end;
+            const u32 empty_class = table.class_in(class_of_bucket, slot);
+            bool holds = true, is_different = slot < index;
             WARPSET_UNROLL
-            for (u32 slot = 0; slot < slots_a_row; ++slot) {
-                const u32 empty_class = table.class_in(class_of_bucket, row * slots_a_row + slot);
-                Decision decision = Decision::Agreed;
-                WARPSET_UNROLL
-                for (u32 cell = 0; cell < cells_a_slot; ++cell) {
-                    if (decision == Decision::Different) continue;
-                    const u32 at = slot * cells_a_slot + cell;
-                    const Cell empty = empty_cell(empty_class, cell), value = vector.value[cell];
-                    Cell now = seen.chunk[at];
-                    // Relaxed: the value read is the value compared. Only threads of this block use the slice.
-                    if (now == empty) now = platform::compare_and_swap_shared(cells + row * cells_a_row + at, empty, value);
-                    decision = warpset::decision(now, empty, value);
-                }
-                if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+            for (u32 cell = 0; cell < cells_a_slot; ++cell) {
+                const Cell now = seen[slot / slots_a_row].chunk[slot % slots_a_row * cells_a_slot + cell];
+                const bool is_same = now == vector.value[cell];
+                holds &= is_same;
+                is_different |= !is_same && now != empty_cell(empty_class, cell);
             }
+            if (!is_different) candidate = {slot, holds};
         }
-        return Outcome::Pending;
+        return candidate;
+    }
+
+    // Decides the cells of a slot in favour of the vector, as far as they are not decided.
+    WARPSET_FN Decision claim_slot(Cell* bucket, u32 class_of_bucket, const Cells& vector, u32 index) const
+    {
+        const u32 empty_class = table.class_in(class_of_bucket, index);
+        Decision decision = Decision::Agreed;
+        WARPSET_UNROLL
+        for (u32 cell = 0; cell < cells_a_slot; ++cell) {
+            if (decision == Decision::Different) continue;
+            const Cell empty = empty_cell(empty_class, cell), value = vector.value[cell];
+            // Relaxed: the value read is the value compared. Only threads of this block use the slice.
+            const Cell now = platform::compare_and_swap_shared(bucket + index * cells_a_slot + cell, empty, value);
+            decision = warpset::decision(now, empty, value);
+        }
+        return decision;
     }
 };
 

@@ -16,10 +16,14 @@ use cudarc::driver::{CudaFunction, CudaStream, result};
 use std::ffi::c_void;
 use std::sync::{MutexGuard, PoisonError};
 
+/// Seeds of the hash: `warpset::BulkSeeds` of bulk.cuh.
+type Seeds = [[u64; 2]; 5];
+
 /// `warpset::BulkPass` of bulk.cuh.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(16))]
 struct Pass {
+    seeds: Seeds,
     from: u64,
     from_counts: u64,
     from_capacity: u64,
@@ -38,8 +42,9 @@ struct Pass {
 
 /// `warpset::BulkSlices` of bulk.cuh.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(16))]
 struct Slices {
+    seeds: Seeds,
     vectors: u64,
     sizes: u64,
     capacity: u64,
@@ -52,13 +57,14 @@ struct Slices {
 }
 
 // As bulk.cuh asserts.
-const _: () = assert!(size_of::<Pass>() == 104 && size_of::<Slices>() == 72);
+const _: () = assert!(size_of::<Pass>() == 192 && size_of::<Slices>() == 160);
 
 /// A batch that is being put in bulk.
 struct Batch<'a> {
     plan: &'a Plan,
     view: &'a BatchView,
     scratch: Region,
+    seeds: Seeds,
 }
 
 impl Batch<'_> {
@@ -75,6 +81,7 @@ impl Batch<'_> {
         let of = |(number, level): (usize, &Level)| {
             let before = number.checked_sub(1).map(|before| &self.plan.levels[before]);
             Pass {
+                seeds: self.seeds,
                 from: before.map_or(self.view.vectors, |before| self.at(before.to)),
                 from_counts: before.map_or(0, |before| self.at(before.to_counts)),
                 from_capacity: level.from_capacity,
@@ -97,6 +104,7 @@ impl Batch<'_> {
     fn slices(&self) -> Slices {
         let last = self.plan.levels.last().expect("a plan has a pass");
         Slices {
+            seeds: self.seeds,
             vectors: self.at(last.to),
             sizes: self.at(last.to_counts),
             capacity: last.to_capacity,
@@ -191,7 +199,11 @@ impl CudaStore {
                 None => return Ok(false),
             },
         };
-        let batch = Batch { plan: &plan, view: batch, scratch: *scratch };
+        let mut seeds = Seeds::default();
+        let words = &mut seeds[..=self.spec.width()];
+        // SAFETY: memory of this GPU, which has a seed for each word and one more. Nothing writes to it.
+        unsafe { machine.read(*self.seeds, 0, bytemuck::cast_slice_mut(words))? };
+        let batch = Batch { plan: &plan, view: batch, scratch: *scratch, seeds };
         let shapes = Shapes { partition: partition_bytes as u32, replay: replay_bytes as u32, fill: fill_bytes as u32 };
         // SAFETY: the caller guarantees the contract, and the scratch memory has the layout of the plan.
         let enqueued = unsafe { self.enqueue_bulk(kernels, &batch, shapes, stream) };

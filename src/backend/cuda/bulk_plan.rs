@@ -6,8 +6,8 @@ use crate::layout::Kind;
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
 /// Only bucket tables of 1, 2 and 4 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. On one H100, batches as large as the table have slots took 0.4 of the time of ordinary find-or-put for 2 words,
-/// and 0.6 for 4 words. Every other batch is put in the ordinary way, with the same results.
+/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^28 vectors took 0.6 of the
+/// time of ordinary find-or-put for 1 word, and 0.8 for 2 words, into empty tables that they filled to 0.7.
 ///
 /// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
 /// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
@@ -22,8 +22,8 @@ pub enum Bulk {
     /// Never.
     #[default]
     Never,
-    /// If it is faster: the table is larger than the L2 cache, and the batch has at least 0.15 vectors of up to 2 words, or 0.37
-    /// of 4 words, for each slot (with outcomes 0.17 and 0.43).
+    /// If it is faster: the table is larger than the L2 cache, and the batch has at least 0.13 vectors of 1 word, or 0.2 of 2
+    /// words, for each slot (with outcomes 0.25 and 0.5).
     WhenFaster,
     /// Whenever it is possible.
     Always,
@@ -60,14 +60,16 @@ impl Spec {
 
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots.
     ///
-    /// On an H100 a vector of 8 bytes takes 17 ps to partition and put, and a slot 8 ps to read and write; of 16 bytes, 34 and
-    /// 16. Bringing an outcome back takes 6 ps. Ordinary find-or-put takes 71 to 77 ps.
+    /// On an H200, a batch of which half was seen, into tables that were 0.3 full: 1 word from 1/8 of the slots on, with outcomes
+    /// from 1/4; 2 words from 1/5 and 1/2. 4 words took longer at every size. (`cargo bench --bench bulk`, an earlier state of
+    /// the kernels, without the time to allocate scratch memory.)
     pub(super) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
-        let least = match (self.width() <= 2, has_outcomes) {
-            (true, false) => 0.15,
-            (true, true) => 0.17,
-            (false, false) => 0.37,
-            (false, true) => 0.43,
+        let least = match (self.width(), has_outcomes) {
+            (1, false) => 0.13,
+            (1, true) => 0.25,
+            (2, false) => 0.2,
+            (2, true) => 0.5,
+            _ => return false,
         };
         count as f64 >= least * slots as f64
     }
@@ -133,7 +135,9 @@ impl Plan {
         }
         let mut plan = Self { slices, levels, zeros: 0, left_count: 0, left: 0, bytes: 0 };
         plan.lay_out(bytes_each, has_outcomes);
-        Some(plan)
+        // Positions in parts have 32 bits.
+        let fits = plan.levels.iter().all(|level| level.room() <= u64::from(u32::MAX));
+        fits.then_some(plan)
     }
 
     fn lay_out(&mut self, bytes_each: u64, has_outcomes: bool) {
@@ -190,7 +194,7 @@ mod tests {
         for words in [1, 2, 4] {
             let spec = Spec::bucket(words, 16).unwrap();
             for slices in (8..2000).chain([4095, 4096, 4097, 23_405, 1 << 17, (1 << 20) - 1, 1 << 20]) {
-                for (count, has_outcomes) in [(1, true), (1000, false), (slices * 8192 / 4, true), (1 << 31, false)] {
+                for (count, has_outcomes) in [(1, true), (1000, false), (slices * 8192 / 4, true)] {
                     let plan = Plan::new(spec, count, slices, has_outcomes).unwrap();
                     let last = plan.levels.last().unwrap();
                     assert!(last.segments * last.parts >= slices && last.shift == 0);

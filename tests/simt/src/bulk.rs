@@ -123,12 +123,15 @@ impl Program for BulkPut {
         let counts = zeros(memory, "counts", 40);
         let (threads, blocks) = (WARP * rng.random_range(1..=2), rng.random_range(1..=2));
         let tile = (threads * self.items()) as u64;
+        let mut seeds = [[0u64; 2]; 5];
+        seeds[..=kernels.width()].copy_from_slice(memory.read_at(table.view.roots.seeds, kernels.width() + 1));
         let (mut passes, mut from, mut from_counts, mut from_outcomes) = (Vec::new(), words as u64, 0, outcomes);
         for (level, to_capacity) in levels.iter().zip(capacities) {
             let room = level.segments * level.parts * to_capacity;
             let tiles = level.segments * level.from_capacity.div_ceil(tile);
             let if_outcomes = |memory: &mut Memory, name: &str, bytes| if has_outcomes { zeros(memory, name, bytes) } else { 0 };
             let pass = BulkPass {
+                seeds,
                 from,
                 from_counts,
                 from_capacity: level.from_capacity,
@@ -149,6 +152,7 @@ impl Program for BulkPut {
         }
         let last = passes.last().expect("there is a pass");
         let slices = BulkSlices {
+            seeds,
             vectors: last.to,
             sizes: last.to_counts,
             capacity: last.to_capacity,

@@ -165,9 +165,10 @@ pub struct BulkArgument {
 }
 
 /// Mirrors `BulkPass` of bucket/bulk.cuh.
-#[repr(C)]
+#[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Zeroable)]
 pub struct BulkPass {
+    pub seeds: [[u64; 2]; 5],
     pub from: u64,
     pub from_counts: u64,
     pub from_capacity: u64,
@@ -185,9 +186,10 @@ pub struct BulkPass {
 }
 
 /// Mirrors `BulkSlices` of bucket/bulk.cuh.
-#[repr(C)]
+#[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Zeroable)]
 pub struct BulkSlices {
+    pub seeds: [[u64; 2]; 5],
     pub vectors: u64,
     pub sizes: u64,
     pub capacity: u64,
