@@ -330,8 +330,8 @@ private:
             if (count != 0) room = platform::fetch_add_relaxed(pass.to_counts + number, count);
             firsts[part] = place;
             const u64 free = room < pass.to_capacity ? pass.to_capacity - room : 0;
-            const u32 end = place + static_cast<u32>(free < count ? free : count);
-            runs[part] = static_cast<u32>(number * pass.to_capacity + room - place) | static_cast<u64>(end) << 32;
+            const u32 last = place + static_cast<u32>(free < count ? free : count);
+            runs[part] = static_cast<u32>(number * pass.to_capacity + room - place) | static_cast<u64>(last) << 32;
             if (pass.places != nullptr)
                 pass.runs[static_cast<u64>(tile.number) * pass.parts + part] = room | static_cast<u64>(place) << 32;
             if (free < count) platform::fetch_add_shared(overflows, 1);
@@ -374,7 +374,8 @@ WARPSET_FN void replay_partition(const BulkPass& pass)
     for (u32 number = static_cast<u32>(platform::Grid::thread() / threads); number < tiles; number += step) {
         const BulkTile tile(pass, number, size);
         if (tile.count == 0) continue;
-        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = pass.runs[static_cast<u64>(number) * pass.parts + part];
+        const u64* const of_tile = pass.runs + static_cast<u64>(number) * pass.parts;
+        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = of_tile[part];
         Block::sync();
         for (u32 part = thread / lanes; part < pass.parts; part += threads / lanes) {
             const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);
