@@ -2,17 +2,19 @@
 //!
 //! Axes: words a vector {2, 4, 8, 16, 32} x fill {0.25, 0.7, 0.9, 0.95} x {duplication 2 into an empty table; the same again, all
 //! seen} x implementation {warpset; the placement-only kernel, kernels/placement.cu; the thesis' table at its best variant of
-//! bucket size 4 to 32, sequential or parallel hash, linear probing or not, kernels/thesis.cu}. All in one process, on the same
-//! vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), so that tables are several times the L2. Medians of 5,
-//! of 3 for the thesis, by device events. `fill` is stored at the end / slots.
+//! bucket size 4 to 32, sequential or parallel hash, linear probing or not, kernels/thesis.cu}. Beside each rate of warpset: a
+//! bound that no table can pass on this GPU (support/limits.rs), the accesses that set it, and warpset's share. All in one
+//! process, on the same vectors: 2^27 of them (WARPSET_BENCH_LOG2 sets another power of two), so that tables are several times
+//! the L2. Medians of 5, of 3 for the thesis, by device events. `fill` is stored at the end / slots.
 //!
 //! `cargo bench --bench roofline` prints a Markdown table, in 10^9 vectors a second. WARPSET_BENCH_WIDTHS=2,8 measures only
 //! these.
 
 mod support;
 
+use support::limits::{Bound, Limits};
 use support::thesis::{Thesis, Variant};
-use support::{Bench, PlacementOnly, Result, Vectors, median};
+use support::{Bench, PlacementOnly, Result, Vectors, measure_table};
 use warpset::BucketTable;
 
 const REPEATS: usize = 5;
@@ -27,9 +29,9 @@ fn main() -> Result<()> {
         bench.device
     );
     println!(
-        "| words | fill | dup 2 | of placement | placement | thesis | its bucket, hash | seen | of placement | placement | thesis | its bucket, hash |"
+        "| words | fill | dup 2 | of bound | bound | placement | thesis | its bucket, hash | seen | of bound | bound | placement | thesis | its bucket, hash |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for width in widths.split(',').map(str::parse::<usize>) {
         let width = width?;
         let mut vectors = bench.vectors(width, 1 << log2, 2.0)?;
@@ -47,7 +49,7 @@ fn main() -> Result<()> {
 /// Measures and prints one row.
 fn measure(bench: &Bench, vectors: &mut Vectors, distinct: u64, fill: f64) -> Result<()> {
     let slots = (distinct as f64 / fill) as u64;
-    let (ours, placement) = measure_ours(bench, vectors, distinct, slots)?;
+    let Ours { times, placement, bounds } = measure_ours(bench, vectors, distinct, slots)?;
     let mut fastest = [(f64::INFINITY, String::new()), (f64::INFINITY, String::new())];
     for variant in Variant::all(vectors.width) {
         let (fresh, seen) = Thesis::new(bench, vectors.width, slots, variant)?.measure(vectors, distinct, 3)?;
@@ -60,31 +62,33 @@ fn measure(bench: &Bench, vectors: &mut Vectors, distinct: u64, fill: f64) -> Re
     let rate = |milliseconds: f64| vectors.count as f64 / milliseconds / 1e6;
     print!("| {} | {fill} |", vectors.width);
     for i in 0..2 {
-        let share = 100.0 * placement[i] / ours[i];
+        let Bound { milliseconds, of } = bounds[i];
         let (thesis, variant) = &fastest[i];
-        print!(" {:.2} | {share:.0} % | {:.2} | {:.2} | {variant} |", rate(ours[i]), rate(placement[i]), rate(*thesis));
+        print!(" {:.2} | {:.0} % | {:.2} {of} |", rate(times[i]), 100.0 * milliseconds / times[i], rate(milliseconds));
+        print!(" {:.2} | {:.2} | {variant} |", rate(placement[i]), rate(*thesis));
     }
     println!();
     Ok(())
 }
 
-/// Milliseconds of warpset and of the placement-only kernel: for the vectors in an empty table, and again when all are seen.
-fn measure_ours(bench: &Bench, vectors: &mut Vectors, distinct: u64, slots: u64) -> Result<([f64; 2], [f64; 2])> {
+/// Measurements of warpset: for the vectors in an empty table, and again when all are seen.
+struct Ours {
+    /// Milliseconds.
+    times: [f64; 2],
+    /// Milliseconds of the placement-only kernel.
+    placement: [f64; 2],
+    bounds: [Bound; 2],
+}
+
+fn measure_ours(bench: &Bench, vectors: &mut Vectors, distinct: u64, slots: u64) -> Result<Ours> {
     let table = BucketTable::new(&bench.device, vectors.width, slots)?;
-    let mut fresh = Vec::new();
-    for _ in 0..REPEATS {
-        table.clear()?;
-        let (time, counts) = bench.find_or_put(&table, vectors)?;
-        assert_eq!((counts.hits, counts.full), (distinct, 0), "every distinct vector is new once");
-        fresh.push(time);
-    }
+    let times = measure_table(bench, &table, vectors, distinct, REPEATS)?;
+    let limits = Limits::new(bench, &table, vectors, distinct, REPEATS)?;
+    let bounds = [distinct, 0].map(|fresh| limits.bound(vectors, table.spec().slot_words(), fresh));
+    // The placement-only kernel needs the outcomes of a batch that was put into the empty table.
+    table.clear()?;
+    bench.find_or_put(&table, vectors)?;
     let mut placement = PlacementOnly::new(bench, &table, vectors)?;
-    let mut seen = Vec::new();
-    for _ in 0..REPEATS {
-        let (time, counts) = bench.find_or_put(&table, vectors)?;
-        assert_eq!(counts.hits, 0, "every vector is seen the second time");
-        seen.push(time);
-    }
     let placement = [placement.fresh(vectors, REPEATS)?, placement.seen(vectors, REPEATS)?];
-    Ok(([median(fresh), median(seen)], placement))
+    Ok(Ours { times, placement, bounds })
 }

@@ -160,22 +160,23 @@ void warpset_cpu_find(const View* view, const BatchView* batch)
     searches(view).find(*view, *batch);
 }
 
-// Counts the parts of a bucket table `to` that is filled with the vectors of `from`.
-void warpset_cpu_count_parts(const View* from, const View* to, u64* count)
+// Counts the parts of a bucket table `to` that is filled with the vectors of `from`, and the slices of a part.
+void warpset_cpu_count_parts(const View* from, const View* to, u64* count, u64* slices_a_part)
 {
-    count_parts_of_buckets(*from, *to, count);
+    count_parts_of_buckets(*from, *to, count, slices_a_part);
 }
 
 // Fills part `part` of a bucket table with vectors of `from`, and adds those that it leaves to `left`. `count`: the vectors put.
-void warpset_cpu_fill_part(const View* from, const View* to, u64 part, u64* left, u64* count)
+// Unless `writes`, only counts. `left`: LeftVectors of growth.hpp.
+void warpset_cpu_fill_part(const View* from, const View* to, u64 part, u32 writes, const LeftVectors* left, u64* count)
 {
-    fill_part_of_buckets(*from, *to, part, left, count);
+    fill_part_of_buckets(*from, *to, part, writes != 0, *left, count);
 }
 
-// Copies the vectors of slots `first .. last` that are in `left`, and counts them.
-void warpset_cpu_export_left(const View* from, u64 first, u64 last, u64* left, u32* vectors, u64* count)
+// Copies the vectors of slots `first .. last` that are in `left`, or of these entries of its list, and counts them.
+void warpset_cpu_export_left(const View* from, u64 first, u64 last, const LeftVectors* left, u32* vectors, u64* count)
 {
-    export_left_of_buckets(*from, first, last, left, vectors, count);
+    export_left_of_buckets(*from, first, last, *left, vectors, count);
 }
 
 // Counts the entries of all lists that the nodes of a table of trees need to move into another node table.

@@ -39,12 +39,14 @@ constexpr u32 most_scratch = warpset::platform::Block::most_scratch;
 constexpr u32 most_for_four = most_scratch < 73728 ? most_scratch : 73728;
 constexpr u32 search_warps = scratch_bytes * 4 <= most_for_four ? 4 : scratch_bytes * 2 <= 65536 ? 2 : 1;
 static_assert(search_warps * scratch_bytes <= most_scratch, "a block has no more shared memory");
-// Resident warps a multiprocessor, and so registers a thread: 56, 64 or 80. Fewer registers spill, and a spilled register is a
+// Resident warps a multiprocessor, and so registers a thread: 40, 56, 64 or 80. Fewer registers spill, and a spilled one is a
 // write to L2; more leave too few vectors in flight (H200, fill 0.25, G/s: 8 words at 40, 36 and 32 warps 15.7, 16.2 and 15.8; 32
 // words at 36, 32 and 28 warps 5.6, 6.0 and 5.7; trees of 16 words at 40, 36 and 32 warps 7.1, 7.7 and 7.3; indexed tables of 12
 // words at 36 and 32 warps 8.8 and 9.4, seen 12.8 and 14.0, but of 11 words 8.4 and 7.9, seen 10.3 and 9.4).
 constexpr bool is_indexed_by_12 = WARPSET_INDEXED && layout.slot_words() == 12;
-constexpr u32 resident_warps = layout.slot_words() < 16 && !is_indexed_by_12 ? 36 : layout.slot_words() < 64 ? 32 : 24;
+constexpr bool is_by_lanes = warpset::HasLaneSearch<Table>::value;
+constexpr u32 resident_warps =
+    is_by_lanes ? 48 : layout.slot_words() < 16 && !is_indexed_by_12 ? 36 : layout.slot_words() < 64 ? 32 : 24;
 constexpr u32 search_blocks = resident_warps / search_warps;
 
 // Read by the host. The order is that of `Geometry` in src/layout/view.rs.

@@ -89,7 +89,7 @@ pub enum Error {
         taken: u64,
         /// Bytes that the smallest larger table takes in addition, while the table grows.
         needed: u64,
-        /// Bytes that the old and the new table may take together.
+        /// Bytes that the table may take, also while it grows.
         limit: u64,
     },
     /// References to no stored vector. Nothing is returned for the others either.

@@ -611,9 +611,9 @@ def take_tables(path):
                                     source=f"cargo bench --bench {command}"))
 
     for heading, rows in tables(Path(path).read_text(encoding="utf-8")):
-        if heading[:6] == ["words", "fill", "dup 2", "of placement", "placement", "thesis"]:
+        if heading[:7] == ["words", "fill", "dup 2", "of bound", "bound", "placement", "thesis"]:
             for row in rows:
-                for series, value in (("warpset", row[2]), ("placement", row[4]), ("thesis", row[5])):
+                for series, value in (("warpset", row[2]), ("placement", row[5]), ("thesis", row[6])):
                     rate("1 word" if row[0] == "1" else f"{row[0]} words", series, row[1], value, "roofline")
         elif heading[:6] == ["table", "fill", "keys, M", "dup 2", "of placement", "placement"]:
             for row in rows:

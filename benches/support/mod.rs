@@ -1,8 +1,9 @@
-//! Parts shared by the GPU benchmarks and the example `replay`: vectors made on the GPU, times from device events, and the
-//! placement-only kernel.
+//! Parts shared by the GPU benchmarks and the example `replay`: vectors made on the GPU, times from device events, the
+//! placement-only kernel, and limits of the memory.
 
 #![allow(dead_code)] // each user uses a part
 
+pub mod limits;
 pub mod thesis;
 pub mod thesis_tree;
 

@@ -15,39 +15,44 @@
 
 namespace warpset {
 
-// The vectors of a bucket table that were not put into a larger one: a bit for each slot, the lowest bits first.
+// The vectors of a bucket table that were not put into a larger one: a bit for each slot, the lowest bits first; or, without
+// bits, a list of slots.
 struct LeftVectors {
     static constexpr u32 slots_per_word = 64;
     u64* bits;
+    LeftSlots list;
 
     // Two parts may read one slice. Relaxed: read after the threads are joined.
     WARPSET_FN void add(u64 slot) const
     {
+        if (bits == nullptr) return list.add(slot);
         __atomic_fetch_or(bits + slot / slots_per_word, 1ull << slot % slots_per_word, __ATOMIC_RELAXED);
     }
     WARPSET_FN bool has(u64 slot) const { return bits[slot / slots_per_word] >> slot % slots_per_word & 1; }
 };
 
-// Fills part `part` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there. Nothing changes
-// `from`, and nothing else uses `to` but threads that fill other parts. Adds those that it leaves to `left`. Returns the number
-// of vectors that it has put.
+// Fills part `part` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there; or, unless `writes`,
+// counts them only. Nothing changes `from`, and nothing else uses `to` but threads that fill other parts. Adds those that it
+// leaves to `left`. Returns the number of vectors that it has put.
 template <class Shape>
-WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 part, LeftVectors left)
+WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 part, bool writes, LeftVectors left)
 {
     u8 counters[GrowthParts<Shape>::most_buckets];
-    const PartFiller<Shape, OwnSlotCounters, LeftVectors> filler{from, to, to, {from, to}, {counters}, left};
+    const PartFiller<Shape, OwnSlotCounters, LeftVectors> filler{from, to, to, {from, to}, {counters}, left, writes};
     const u64 count = filler.fill(part);
-    platform::add_relaxed(to.view.stored, count);
+    if (writes) platform::add_relaxed(to.view.stored, count);
     return count;
 }
 
-// Copies the vectors of slots `first .. last` of `from` that are left, one after another. Returns their number.
+// Copies the vectors of slots `first .. last` of `from` that are left, one after another; or, if there is a list, those of its
+// entries `first .. last`. Returns their number.
 template <class Shape>
 WARPSET_CALLED u64 export_left(const BucketTable<Shape>& from, u64 first, u64 last, LeftVectors left, u32* vectors)
 {
     u64 count = 0;
-    for (u64 slot = first; slot < last; ++slot) {
-        if (!left.has(slot)) continue;
+    for (u64 at = first; at < last; ++at) {
+        if (left.bits != nullptr && !left.has(at)) continue;
+        const u64 slot = left.bits != nullptr ? at : left.list.slots[at];
         u32 words[Layout<Shape>::most_slot_words];
         const u32 in_bucket = from.layout.slots_per_bucket();
         if (!from.read_vector(slot / in_bucket, static_cast<u32>(slot % in_bucket), words)) continue;

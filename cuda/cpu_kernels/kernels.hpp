@@ -83,11 +83,13 @@ void list_holes_indexed(const View& view, u64 first, u64 last, u64* holes, u64 c
 void move_rows_indexed(const View& view, const RowMove* moves, u64 count);
 void count_unstored_indexed(const View& view, const u64* references, u64 count, u64* invalid);
 
+struct LeftVectors;
+
 // Growth of bucket tables, in a file of its own for the same reason. `GrowthParts::count` of bucket/growth.cuh; `fill_part` and
 // `export_left` of growth.hpp.
-void count_parts_of_buckets(const View& from, const View& to, u64* count);
-void fill_part_of_buckets(const View& from, const View& to, u64 part, u64* left, u64* count);
-void export_left_of_buckets(const View& from, u64 first, u64 last, u64* left, u32* vectors, u64* count);
+void count_parts_of_buckets(const View& from, const View& to, u64* count, u64* units_a_part);
+void fill_part_of_buckets(const View& from, const View& to, u64 part, bool writes, const LeftVectors& left, u64* count);
+void export_left_of_buckets(const View& from, u64 first, u64 last, const LeftVectors& left, u32* vectors, u64* count);
 
 // Growth of the nodes of trees (tree_growth.cpp).
 void count_tree_lists(const View& view, u64* entries);

@@ -41,12 +41,24 @@ struct IgnoreNew {
     WARPSET_FN void operator()(u64, u64) const {}
 };
 
+// List of references in device memory, or none: the default list of new vectors. Another list has these two functions, too.
+struct ReferenceList {
+    u64* references;
+
+    WARPSET_FN bool is_wanted() const { return references != nullptr; }
+    WARPSET_FN void write(u64 at, u64 reference) const { references[at] = reference; }
+};
+
 // A batch in shared memory, with a row of `row_words` words for each vector. `on_new` is called for each vector that is New, with
 // its parent (no_reference if none is kept) and its reference.
-template <u32 width, u32 row_words, class OnNew>
+template <u32 width, u32 row_words, class List, class OnNew>
 struct BlockBatch : BatchView {
     const u64* parents_kept;
+    const List& list;
     const OnNew& on_new;
+
+    WARPSET_FN bool lists_new() const { return list.is_wanted(); }
+    WARPSET_FN void list_new(u64 at, u64 reference) const { list.write(at, reference); }
 
     WARPSET_FN void on_new_vector(u64 row, u64 reference) const
     {
@@ -158,7 +170,7 @@ public:
     // call it, converged.
     WARPSET_FN void find_or_put(const Table& table, u64* new_references, BatchCounts* counts)
     {
-        find_or_put_distinct(table, drop_duplicates(), new_references, counts);
+        find_or_put_distinct(table, drop_duplicates(), ReferenceList{new_references}, counts);
     }
 
     // First of two steps that replace `find_or_put`, so that each can be timed. Returns the number of rows that are left. The
@@ -170,15 +182,18 @@ public:
         move_together(filled(), left);
         return left;
     }
-    // Second step. For each new vector, one thread calls `on_new(parent, reference)`; it may be any thread.
-    template <class OnNew = IgnoreNew>
-    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, u64* new_references, BatchCounts* counts,
+    // Second step. If `list.is_wanted()`, `list.write(at, reference)` gets the reference of each new vector, with a place of its
+    // own from `counts->new_references` on. For each new vector, one thread calls `on_new(parent, reference)`; it may be any
+    // thread.
+    template <class List, class OnNew = IgnoreNew>
+    WARPSET_FN void find_or_put_distinct(const Table& table, u32 left, const List& list, BatchCounts* counts,
                                          const OnNew& on_new = {})
     {
         const u64* of_changes = is_incremental ? parents() : nullptr;
-        const BlockBatch<width, row_words, OnNew> batch{
-            {words_of(0), left, nullptr, nullptr, new_references, ~0ull, counts, of_changes, changed(), nullptr, 0},
+        const BlockBatch<width, row_words, List, OnNew> batch{
+            {words_of(0), left, nullptr, nullptr, nullptr, 0, counts, of_changes, changed(), nullptr, 0},
             parents(),
+            list,
             on_new};
         const u32 warp = Block::thread() / Warp::size, warps = Block::threads() / Warp::size;
         u8* scratch = shared + index_at + warp * Search::scratch_bytes();

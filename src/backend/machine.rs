@@ -181,6 +181,26 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
         Ok(())
     }
 
+    /// Enlarges this table, which has `slots` slots and which nothing else uses, where it is: its memory is enlarged, and vectors
+    /// move inside of it. Calls `begin` before anything is changed. Adds the vectors that are in no slot afterwards to
+    /// `unplaced`, for the caller to put. Returns false if the table cannot grow so. Then, and after an error before `begin`,
+    /// nothing has changed. This is the default.
+    fn grow_in_place(
+        &mut self,
+        _parameters: &Parameters<'_>,
+        _slots: u64,
+        _unplaced: &mut Vec<u32>,
+        _begin: &mut dyn FnMut(),
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Bytes that [`grow_in_place`](Self::grow_in_place) takes besides the enlarged table, at most, if the table has `slots`
+    /// slots by then. `None` if it cannot grow so, which is the default.
+    fn bytes_beside(&self, _parameters: &Parameters<'_>, _slots: u64) -> Option<u64> {
+        None
+    }
+
     /// Builds a table of another size that has the vectors of this table's first `slots` slots. Returns the new table and the
     /// counts; vectors that found no slot count as `full`. This table is unchanged, and nothing else uses it. The call may use up
     /// to `spare` bytes of additional memory. `None`: nothing was done, and the caller puts the vectors into an empty table. This

@@ -1,7 +1,7 @@
 //! Growth of tables: every vector moves into a larger table.
 
 use super::ending::Ending;
-use super::growth_limit::{Growth, LEAST_GROWTH, WORTH_WHILE};
+use super::growth_limit::{FULL, Growth, LEAST_GROWTH, WORTH_WHILE};
 use super::relocation::move_by_relocation;
 use super::schedule::nodes_of_next;
 use super::table::{FIND_OR_PUT, RawTable, TableState};
@@ -282,7 +282,7 @@ impl RawTable {
     pub(super) fn grow_by_itself_within(
         &self,
         call: &'static str,
-        from: Size,
+        mut from: Size,
         mut to: Size,
         spare: &dyn Fn(Size) -> Option<u64>,
     ) -> Result<()> {
@@ -294,6 +294,10 @@ impl RawTable {
                     to = Size { slots: twice(to.slots, rejected > for_nodes || nodes == to.nodes), nodes };
                     if spare(to).is_none() {
                         return Err(Error::TableFull { rejected, for_nodes, offered, stored, slots, cause });
+                    }
+                    // A growth in place has enlarged the table, and then found no slot for some vectors.
+                    if !self.look().unplaced.is_empty() {
+                        from = self.size();
                     }
                 }
                 grown => return grown,
@@ -321,8 +325,22 @@ impl RawTable {
         if spec.is_tree() && parameters.node_buckets == sized.node_buckets && self.move_roots(&mut sized, &parameters)? {
             return Ok(());
         }
-        sized.store.put_displaced_back()?;
-        let larger = match sized.store.grown(&parameters, now.slots, spare)? {
+        // More slots may be what they lack.
+        if let Err(error) = sized.complete()
+            && !matches!(error, Error::TableFull { .. })
+        {
+            return Err(error);
+        }
+        if self.grow_in_place(&mut sized, &parameters, now.slots)? {
+            return sized.complete();
+        }
+        // More vectors than usual would be left, so the table needs a second one after all.
+        if sized.store.bytes_beside(&parameters, now.slots).is_some() && spare < self.bytes_of(&sized) {
+            let geometry = self.geometry.of_spec(spec);
+            let (taken, needed) = (self.bytes_of(&sized), spec.bytes(&geometry, buckets));
+            return Err(Error::MemoryLimit { taken, needed, limit: needed.saturating_add(spare) });
+        }
+        let mut larger = match sized.store.grown(&parameters, now.slots, spare)? {
             Some((store, counts)) => {
                 let larger = TableState::of(store, &parameters);
                 if counts.full > 0 {
@@ -340,8 +358,23 @@ impl RawTable {
         if larger.spec.is_tree() {
             self.remember(larger.stored()?);
         }
+        larger.unplaced = std::mem::take(&mut sized.unplaced);
         *sized = larger;
-        Ok(())
+        sized.complete()
+    }
+
+    /// Enlarges a table where it is. Returns false if the machine cannot do this, or if some vectors might find no slot; then
+    /// nothing has changed. Afterwards some vectors may be in no slot yet.
+    fn grow_in_place(&self, sized: &mut TableState, parameters: &Parameters<'_>, slots: u64) -> Result<bool> {
+        let larger = parameters.spec.slots(&self.geometry.of_spec(parameters.spec), parameters.buckets);
+        if sized.store.stored()?[0] as f64 > FULL * larger as f64 {
+            return Ok(false);
+        }
+        let TableState { store, buckets, generation, unplaced, .. } = sized;
+        // References name slots, so they are stale from then on.
+        store.grow_in_place(parameters, slots, unplaced, &mut || {
+            (*buckets, *generation) = (parameters.buckets, Generation::next());
+        })
     }
 
     /// Moves the roots of a tree table to slots of another size, and leaves its nodes where they are. Returns false if the

@@ -8,6 +8,7 @@ use super::schedule::{Bytes, LAST_SHARE, NEARLY_FULL, Schedule, Taste, forecast_
 use super::table::RawTable;
 use crate::layout::Kind;
 use crate::layout::memory::MemoryLimit;
+use crate::layout::options::Parameters;
 use crate::layout::size::{self, MAX_NODES, Size, node_bytes};
 use crate::layout::spec::Spec;
 use crate::{Error, Result};
@@ -16,7 +17,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// Fill up to which every vector finds a slot.
-const FULL: f64 = 0.95;
+pub(super) const FULL: f64 = 0.95;
 
 /// Number of nodes that a table gets, as a multiple of the forecast. If a tenth of the nodes is missing, a tenth of the slots
 /// stays empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches, forecasts made at a
@@ -98,7 +99,7 @@ impl Growth {
 
 /// Memory of a table that is to grow.
 struct Budget {
-    /// Bytes that the old and the new table may take together.
+    /// Bytes that the table may take while it grows.
     limit: u64,
     taste: Taste,
     /// Bytes that the table takes now.
@@ -131,8 +132,9 @@ impl RawTable {
         })
     }
 
-    /// Bytes of a table of size `to` with the options of this one. `None` if there is no such table.
-    fn bytes_for(&self, to: Size) -> Option<Bytes> {
+    /// Bytes of a table of size `to` with the options of this one, and of the growth from size `from`. `None` if there is no such
+    /// table.
+    fn bytes_for(&self, from: Size, to: Size) -> Option<Bytes> {
         let (spec, buckets) = self.fitting(to).ok()?;
         let node_buckets = if spec.is_tree() { size::node_buckets(to.nodes).ok()? } else { 0 };
         let geometry = self.geometry.of_spec(spec);
@@ -150,11 +152,25 @@ impl RawTable {
             }
             _ => 0,
         };
+        let in_place = self.bytes_in_place(from, spec, buckets);
         Some(Bytes {
-            new: of_slots.checked_add(list)?,
+            new: match in_place {
+                Some(new) => new,
+                None => of_slots.checked_add(list)?,
+            },
+            in_place: in_place.is_some(),
             until_next: of_slots + (slots as f64 * GROW_AT_FILL) as u64 * row,
             full: of_slots.checked_add(slots.checked_mul(row)?)?,
         })
+    }
+
+    /// Bytes that a growth in place allocates. `None` if the table does not grow so.
+    fn bytes_in_place(&self, from: Size, spec: Spec, buckets: u64) -> Option<u64> {
+        let parameters = Parameters { options: &self.options, seeds: &self.seeds, spec, buckets, node_buckets: 0 };
+        let geometry = self.geometry.of_spec(spec);
+        let beside = self.look().store.bytes_beside(&parameters, from.slots)?;
+        let now = spec.bytes(&geometry, from.slots / u64::from(geometry.slots_per_bucket));
+        Some(spec.bytes(&geometry, buckets).saturating_sub(now) + beside)
     }
 
     /// Sizes to which a table with `stored` vectors grows, if the [schedule](Schedule::next) permits: first the size after growth
@@ -192,8 +208,14 @@ impl RawTable {
         (of_that_size(by(4)), [of_that_size(by(2)), doubled])
     }
 
-    /// Calls `with` with the schedule of this table's growth. `before`: as in [`Growth`].
-    fn with_schedule<T>(&self, budget: &Budget, before: Option<[u64; 2]>, with: impl FnOnce(&Schedule<'_>) -> T) -> Result<T> {
+    /// Calls `with` with the schedule of this table's growth from size `from`. `before`: as in [`Growth`].
+    fn with_schedule<T>(
+        &self,
+        budget: &Budget,
+        from: Size,
+        before: Option<[u64; 2]>,
+        with: impl FnOnce(&Schedule<'_>) -> T,
+    ) -> Result<T> {
         let (mut now, earlier) = (self.look().stored()?, self.earlier_counts());
         let has_nodes = self.size().nodes > 0;
         // A vector of n words needs at most n - 2 nodes, because the root of its tree is in its slot.
@@ -214,7 +236,7 @@ impl RawTable {
             let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
             Size { slots, nodes: if has_nodes { nodes } else { 0 } }
         };
-        let bytes = |to: Size| self.bytes_for(to);
+        let bytes = |to: Size| self.bytes_for(from, to);
         let &Budget { limit, taste, held, .. } = budget;
         Ok(with(&Schedule { limit, taste, held, bytes: &bytes, of_slots: &of_slots }))
     }
@@ -227,7 +249,7 @@ impl RawTable {
     /// If the device has no memory for any size that helps, or the vectors do not fit the larger table. The table is as it was.
     pub(super) fn grow_within(&self, call: &'static str, limit: MemoryLimit, growth: Growth) -> Result<bool> {
         let (budget, [stored, _]) = (self.budget(limit)?, self.look().stored()?);
-        self.with_schedule(&budget, growth.before, |schedule| {
+        self.with_schedule(&budget, growth.from, growth.before, |schedule| {
             let (by_four, by_two) = self.steps(schedule, &growth, stored);
             let Some(mut to) = schedule.next(by_four, &by_two, |to| growth.helps(to)) else { return Ok(false) };
             loop {
@@ -250,7 +272,7 @@ impl RawTable {
             return Ok(());
         }
         let Budget { limit, held: taken, is_of_device, .. } = self.budget(limit)?;
-        let needed = self.bytes_for(growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
+        let needed = self.bytes_for(growth.from, growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
         if is_of_device {
             let (device, free) = (self.device.to_string(), Some(self.device.free_memory()?));
             return Err(Error::OutOfMemory { device, asked: needed, free, reason: String::new() });
@@ -280,9 +302,9 @@ impl RawTable {
                 // The schedule derives the number of nodes of a larger table from its slots.
                 let times = |factor: u64| NonZeroU64::new(size.slots.saturating_mul(factor)).map(schedule.of_slots);
                 let next = schedule.next(times(4)?, &[times(2)?], |to| Growth::of_slots(size).helps(to))?;
-                Some((next, self.bytes_for(next)?))
+                Some((next, self.bytes_for(size, next)?))
             };
-            let Some((next, bytes)) = self.with_schedule(&budget, None, next)? else { break };
+            let Some((next, bytes)) = self.with_schedule(&budget, size, None, next)? else { break };
             (size, budget.held) = (next, bytes.until_next);
         }
         Ok((size.slots as f64 * FULL) as u64)
@@ -294,9 +316,15 @@ impl RawTable {
         let limit = u64::MAX;
         let budget = Budget { limit, taste: Taste::Early, held: 0, is_of_device: false };
         let slots = NonZeroU64::new((vectors as f64 / FULL).ceil() as u64).unwrap_or(NonZeroU64::MIN);
-        let size = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
-        // While the last table is made, the table before it takes up to a sixteenth of the memory. Rows of an index do not move.
-        let with_last = |bytes: Bytes| if self.spec().is_indexed() { bytes.full } else { (bytes.new as f64 / LAST_SHARE) as u64 };
-        Ok(self.bytes_for(size).map(|bytes| with_last(bytes).max(bytes.full)))
+        // The table before the last growth.
+        let before = Size { slots: slots.get() / 2, nodes: 0 };
+        let size = self.with_schedule(&budget, before, None, |schedule| (schedule.of_slots)(slots))?;
+        Ok(self.bytes_for(before, size).map(|bytes| match () {
+            // Rows of an index do not move.
+            () if self.spec().is_indexed() => bytes.new.max(bytes.full),
+            () if bytes.in_place => bytes.full + bytes.full / 64,
+            // While the last table is made, the table before it takes up to a sixteenth of the memory.
+            () => ((bytes.new as f64 / LAST_SHARE) as u64).max(bytes.full),
+        }))
     }
 }

@@ -95,7 +95,7 @@ impl RawTable {
         }
         let mut sized = self.sized_exclusively(call)?;
         // Puts back keys that an earlier relocation, which ended in an error, has left in no slot.
-        sized.store.put_displaced_back()?;
+        sized.complete()?;
         let next = Generation::next();
         let TableState { store, generation, .. } = &mut *sized;
         store.relocate(next.number(), &mut || *generation = next)

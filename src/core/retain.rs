@@ -39,9 +39,9 @@ impl RawTable {
         call: &'static str,
         rebuild: impl FnOnce(&TableState) -> Result<Option<Rebuilt>>,
     ) -> Result<u64> {
-        let sized = self.sized_exclusively(call)?;
+        let mut sized = self.sized_exclusively(call)?;
         sized.store.synchronize()?;
-        sized.store.put_displaced_back()?;
+        sized.complete()?;
         let sized = sized.freeze();
         let Some(Rebuilt { table, removed, numbers }) = rebuild(&sized)? else { return Ok(0) };
         let mut sized = sized.thaw();

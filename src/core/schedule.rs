@@ -1,20 +1,11 @@
 //! Sizes by which a table grows, so that in the end it fills the memory that it may take.
 //!
-//! Growth needs the old and the new table at once. A table that doubles for as long as it can ends with a third to two thirds of
-//! its memory: if it takes more than a third, a table of twice the size does not fit beside it. So the last growth has to start
-//! from a table that is small compared with the limit, and may then take all the rest: from a sixteenth of the limit to fifteen
-//! sixteenths.
+//! A table that grows in place (`Bytes::in_place`) doubles as long as that fits, and then takes the rest.
 //!
-//! The schedule changes no kernel, no reference and no view, and serves every kind of table. Two other designs were considered:
-//!
-//! - *A frozen segment and a live one.* Nothing is copied, and references stay valid. But each lookup of a new vector searches
-//!   two tables, and each kernel of a user and each file needs two views. Besides, a batch under way when the segment freezes may
-//!   put the same vector into both tables, unless every put waits for that batch. This design would gain the sixteenth of the
-//!   memory that the schedule leaves.
-//! - *Growth in place*, from the last bucket to the first, in memory that is mapped behind the table. Vectors of one bucket go to
-//!   adjacent buckets of a larger table (cuda/cpu_kernels/growth.hpp). But vectors away from their first bucket, a tenth to
-//!   nearly half of all, need memory of their own until the end, and a growth in which a vector finds no slot would have to be
-//!   undone. This design would gain the same sixteenth.
+//! Other tables need the old and the new table at once. If they doubled for as long as they can, they would end with a third to
+//! two thirds of the memory: if a table takes more than a third, one of twice the size does not fit beside it. So their last
+//! growth starts from a table that is small compared with the limit, and takes all the rest: from a sixteenth of the limit to
+//! fifteen sixteenths.
 //!
 //! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
 //! used. So the last growth comes early ([`Taste::Early`]) only if the limit is memory of the table's own.
@@ -32,12 +23,14 @@ use std::num::NonZeroU64;
 /// Bytes that a table of some size takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bytes {
-    /// Bytes that growth to this size allocates.
+    /// Bytes that growth to this size allocates; if it is in place, those that are added to the table, and its buffers.
     pub new: u64,
     /// Bytes that a table of this size takes when it grows next, and holds during that growth.
     pub until_next: u64,
     /// Bytes of the table when it is full.
     pub full: u64,
+    /// Whether the table grows in place, so that a growth takes no memory from later ones.
+    pub in_place: bool,
 }
 
 /// Rule by which the table chooses between doubling and taking all the rest of the memory.
@@ -70,7 +63,7 @@ const LEAST_STEP: f64 = 7.0 / 8.0;
 
 /// A table that is to grow, and its memory.
 pub(super) struct Schedule<'a> {
-    /// Bytes that the old and the new table may take together.
+    /// Bytes that the table may take while it grows; without growth in place, the old and the new table together.
     pub limit: u64,
     pub taste: Taste,
     /// Bytes that the table has now, and keeps until it has grown.
@@ -91,8 +84,13 @@ impl Schedule<'_> {
         if self.leaves_enough(by_four, Taste::Early) {
             return Some(by_four);
         }
-        let by_two = by_two.iter().find(|to| self.leaves_enough(**to, self.taste));
+        let by_two = by_two.iter().find(|to| self.fits_in_place(**to) || self.leaves_enough(**to, self.taste));
         by_two.copied().or_else(|| self.largest(self.held).filter(|rest| helps(*rest)))
+    }
+
+    /// Whether the table may grow to this size in place.
+    fn fits_in_place(&self, to: Size) -> bool {
+        (self.bytes)(to).is_some_and(|bytes| bytes.in_place && self.fits_beside(self.held, bytes))
     }
 
     /// Whether a table may grow to this size beside the present one.
@@ -104,7 +102,7 @@ impl Schedule<'_> {
     /// Whether the schedule permits doubling the table.
     #[cfg(feature = "cluster")]
     pub(super) fn doubles(&self, doubled: Size) -> bool {
-        self.leaves_enough(doubled, self.taste)
+        self.fits_in_place(doubled) || self.leaves_enough(doubled, self.taste)
     }
 
     /// Whether growth to this size leaves enough of the memory for the last table.
@@ -138,7 +136,7 @@ impl Schedule<'_> {
     /// Largest size, within 1/1,000, of a table that can be made while `held` bytes are taken.
     pub(super) fn largest(&self, held: u64) -> Option<Size> {
         // Starts from above, because a table of more slots may have smaller slots. A slot has at least two bytes.
-        let mut slots = NonZeroU64::new((self.limit.saturating_sub(held) / 2).min(crate::layout::limits::MAX_CAPACITY))?;
+        let mut slots = NonZeroU64::new((self.limit / 2).min(crate::layout::limits::MAX_CAPACITY))?;
         loop {
             let size = (self.of_slots)(slots);
             let next = match (self.bytes)(size) {
@@ -149,7 +147,7 @@ impl Schedule<'_> {
                 // bytes would have fitted.
                 Some(Bytes { new, full, .. }) => {
                     let share = |may: u64, bytes: u64| may as f64 / bytes.max(1) as f64;
-                    let share = share(self.limit.saturating_sub(held), new).min(share(self.limit, full));
+                    let share = share(self.limit, held.saturating_add(new)).min(share(self.limit, full));
                     (slots.get() as f64 * share.max(LEAST_STEP)) as u64
                 }
                 None => (slots.get() as f64 * LEAST_STEP) as u64,
@@ -350,7 +348,7 @@ mod tests {
         move |size| {
             let new = size.slots.checked_mul(slot)?.checked_add(size.nodes.checked_mul(node)?)?;
             let full = new.checked_add(size.slots.checked_mul(row)?)?;
-            Some(Bytes { new, until_next: new + size.slots * row / 100 * 85, full })
+            Some(Bytes { new, until_next: new + size.slots * row / 100 * 85, full, in_place: false })
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct TableState {
     pub node_buckets: u64,
     /// References of another generation are stale.
     pub generation: Generation,
+    /// Vectors that a growth in place has left in no slot. They must be put before anything else uses the table.
+    pub unplaced: Vec<u32>,
 }
 
 impl TableState {
@@ -71,7 +73,30 @@ impl TableState {
     /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
-        Self { store, spec, buckets, node_buckets, generation: Generation::next() }
+        Self { store, spec, buckets, node_buckets, generation: Generation::next(), unplaced: Vec::new() }
+    }
+
+    /// Puts vectors, or keys, that a growth or a relocation has left in no slot. Nothing else may use the table.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TableFull`] if some find no slot. A growth to more slots tries again.
+    pub(crate) fn complete(&mut self) -> Result<()> {
+        if !self.unplaced.is_empty() {
+            let counts = self.store.search_batch(
+                self.generation.tag(),
+                &mut HostBatch::new(SearchMode::FindOrPut, &self.unplaced),
+                &mut BatchProgress::none(),
+            )?;
+            if counts.full > 0 {
+                let [stored, _] = self.store.stored()?;
+                let slots = self.spec.slots(&self.store.machine().geometry(self.spec)?, self.buckets);
+                let (offered, rejected) = (stored + counts.full, counts.full);
+                return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
+            }
+            self.unplaced = Vec::new();
+        }
+        self.store.put_displaced_back()
     }
 
     /// Returns an error if a reference belongs to another generation or another table.
@@ -148,22 +173,22 @@ impl RawTable {
         self.sized.look()
     }
 
-    /// Shares the table as `sized`, with every key in a slot: first puts displaced keys back, if there are any.
+    /// Shares the table as `sized`, with every vector in a slot: first puts those that are in none, if there are any.
     #[inline]
     pub(crate) fn ready(&self, call: &'static str) -> Result<SharedGuard<'_, TableState>> {
         loop {
             let sized = self.sized(call)?;
-            if !self.options.is_cuckoo() || !sized.store.has_displaced() {
+            if sized.unplaced.is_empty() && (!self.options.is_cuckoo() || !sized.store.has_displaced()) {
                 return Ok(sized);
             }
             drop(sized);
-            self.put_displaced_back(call)?;
+            self.complete(call)?;
         }
     }
 
     #[cold]
-    fn put_displaced_back(&self, call: &'static str) -> Result<()> {
-        self.sized_exclusively(call)?.store.put_displaced_back()
+    fn complete(&self, call: &'static str) -> Result<()> {
+        self.sized_exclusively(call)?.complete()
     }
 
     /// Exclusive access, if no thread has the table now.
@@ -309,9 +334,10 @@ impl RawTable {
 
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively("clear")?;
-        let TableState { store, generation, .. } = &mut *sized;
+        let TableState { store, generation, unplaced, .. } = &mut *sized;
         store.clear(&mut || {
             *generation = Generation::next();
+            *unplaced = Vec::new();
             self.arrays.keep(0);
         })
     }

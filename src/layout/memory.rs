@@ -1,6 +1,6 @@
 //! The memory that a table may take as it grows.
 
-/// Memory that a table may take as it grows, the old and the new table together.
+/// Memory that a table may take, also while it grows.
 ///
 /// ```
 /// # fn main() -> Result<(), warpset::Error> {
@@ -17,11 +17,13 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryLimit {
-    /// At most this number of bytes, which are for this table alone. The table grows by a factor of four, then perhaps once by
+    /// At most this number of bytes, which are for this table alone. A table that grows in place doubles until the end, and fills
+    /// nearly all bytes. Another one grows by a factor of four, then perhaps once by
     /// two, until it takes 1/32 to 1/16 of them. Then it takes all the rest at once, so that in the end nearly all bytes hold
     /// vectors.
     Reserved(u64),
-    /// At most this number of bytes, and at most 7/8 of the memory that is free. The table grows by a factor of four as long as
+    /// At most this number of bytes, and at most 7/8 of the memory that is free. A table that grows in place fills
+    /// nearly all of them. Another one grows by a factor of four as long as
     /// it takes at most a sixteenth of these bytes afterwards. Beyond that it doubles as long as it can double once more after
     /// that. Then it takes the rest. In the end two thirds to five sixths of the bytes hold vectors.
     Shared(u64),

@@ -68,9 +68,9 @@ const SPARES: u32 = 3;
 impl RawTable {
     /// Saves the table. Waits for operations under way, and blocks new ones.
     pub(crate) fn save(&self, to: impl Write) -> Result<()> {
-        let sized = self.sized_exclusively("save")?;
+        let mut sized = self.sized_exclusively("save")?;
         sized.store.synchronize()?;
-        sized.store.put_displaced_back()?;
+        sized.complete()?;
         // The writer is the caller's code. It may call this table, but must not change it.
         let sized = sized.freeze();
         let header = Header::of(self, &sized)?;

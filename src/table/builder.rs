@@ -248,15 +248,15 @@ impl<K: Key, S: Storage> TableBuilder<K, S> {
     ///
     /// Only batches from host slices make a table grow. The table grows by a factor of four while it takes little of the free
     /// memory, or of its [limit](Self::memory), then by two, and finally takes all the rest. A table that has grown by four is a
-    /// fifth full. Growth needs memory for the old and the new table at once and moves every vector, so earlier references become
-    /// stale. References returned by the batch that triggered the growth refer to the grown table. A vector that finds no free
-    /// slot even in a table of 64 times the needed slots is [`Outcome::Full`](crate::Outcome::Full).
+    /// fifth full. Growth moves every vector, so earlier references become stale. References returned by the batch that triggered
+    /// the growth refer to the grown table. A vector that finds no free slot even in a table of 64 times the needed slots is
+    /// [`Outcome::Full`](crate::Outcome::Full).
     pub fn grows(mut self, grows: bool) -> Self {
         self.options.grows = grows;
         self
     }
 
-    /// Limits the memory that the old and the new table together may take while the table [grows](Self::grows). Default: the free
+    /// Limits the memory that the table may take, also while it [grows](Self::grows). Default: the free
     /// memory, as [`MemoryLimit::Shared`] describes. The first table counts as well, but is never refused. So a `capacity` that
     /// you give should take at most a sixteenth of the limit, as the default capacity does. No effect without
     /// [`grows(true)`](Self::grows).

@@ -25,6 +25,7 @@ use warpset::{Device, Error, MemoryLimit, Outcome, Request, RootTable, Tree, Vec
 
 tests_of_all_kinds![
     tables_fill_their_memory,
+    memory_is_known_for_few_vectors,
     tiny_limits_are_kept,
     four_threads_reach_the_limit,
     each_allocation_of_the_last_growth_fails,
@@ -104,6 +105,13 @@ fn tables_fill_their_memory<S: Kind>(device: &Device) {
         let stored: Vec<u32> = table.iter().flat_map(|row| row.unwrap().1).collect();
         assert_eq!(table.find_or_put_many(&stored).unwrap().tally.seen, new, "width {width}");
     }
+}
+
+/// Half the slots of such tables are less than a bucket.
+fn memory_is_known_for_few_vectors<S: Kind>(device: &Device) {
+    let table = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(2), 2).grows(true).build(device).unwrap();
+    let bytes = [0, 1, 2, 100].map(|vectors| table.memory_for(vectors).unwrap().expect("a table of this size"));
+    assert!(bytes[0] > 0 && bytes.is_sorted(), "{bytes:?}");
 }
 
 /// Nothing is known of what vectors share when the table takes all of its memory. A vector has 254 nodes here.

@@ -1,11 +1,12 @@
 // The loop over a batch: take vectors, search, write the results.
 //
 // `SearchBatch` has two bodies. On a machine with several lanes a warp, the lanes share the work (bucket/warp_search.cuh,
-// compact/search.cuh). On a machine with one lane a warp, each thread interleaves several searches (bucket/thread_search.cuh,
-// compact/search.cuh).
+// bucket/lane_search.cuh, compact/search.cuh). On a machine with one lane a warp, each thread interleaves several searches
+// (bucket/thread_search.cuh, compact/search.cuh).
 #pragma once
 
 #include "warpset/bucket/builder.cuh"
+#include "warpset/bucket/lane_search.cuh"
 #include "warpset/bucket/thread_search.cuh"
 #include "warpset/compact/search.cuh"
 #include "warpset/core/batch_view.cuh"
@@ -25,7 +26,7 @@ struct SearchBatch {
     // Bytes of scratch memory that one warp needs for its search and its builder.
     WARPSET_FN static constexpr u32 scratch_bytes()
     {
-        if constexpr (Warp::size == 1)
+        if constexpr (Warp::size == 1 || HasLaneSearch<Table>::value)
             return 0;
         else
             return Builder<Table, operation, offer>::Search::scratch_bytes + Builder<Table, operation, offer>::scratch_bytes;
@@ -56,42 +57,10 @@ struct SearchBatch {
     template <class Batch>
     WARPSET_FN static void run_warp(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
     {
-        using Search = typename Builder<Table, operation, offer>::Search;
-        // Idle lanes are refilled when half of the warp is idle (bucket/warp_search.cuh). Trees refill later, because making root
-        // pairs takes as many instructions for a few vectors as for many. H200, walks of 16 words, refilling when 16, 24, 32 are
-        // idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8, 10.7, 10.3.
-        constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
-        Search search(table.root_table(), scratch);
-        Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
-        Results<operation, Batch> results{table.root_table().stored_count(), batch};
-        u32 index = 0;
-        while (true) {
-            u32 idle = Warp::ballot(search.is_idle());
-            u32 count = platform::population_count(idle);
-            count = count < refill_at ? 0 : builder.ready(batch, next, end - next < count ? end - next : count, end);
-            bool resolved = false;  // by the builder, as not stored
-            if (count > 0) {
-                u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
-                bool takes = search.is_idle() && rank < count;
-                resolved = builder.take(search, batch, next, count, Warp::ballot(takes));
-                if (takes) index = next + rank;
-                if (takes && !resolved) search.begin();
-                next += count;
-            } else if (idle == ~0u) {
-                if (next == end) break;
-                builder.make_alone(batch, end);
-            }
-            Outcome outcome = search.step();
-            if (resolved) outcome = not_stored;
-            bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
-            results.record(index, outcome, stored ? batch.reference_to(search.reference()) : batch.no_slot());
-            if (resolved && operation == Operation::FindOrPut && batch.counts)
-                platform::add_relaxed(&batch.counts->full_nodes, 1);
-            Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
-        }
-        builder.finish();
-        search.finish();
-        results.finish();
+        if constexpr (HasLaneSearch<Table>::value)
+            LaneSearch<Table, operation>{table}.run(batch, next, end);
+        else
+            run_with_builder(table, batch, next, end, scratch);
     }
 
     // Searches for a whole batch by one thread. Several searches take turns, one bucket per turn. At the end of its turn a search
@@ -160,6 +129,48 @@ struct SearchBatch {
     }
 
 private:
+    // As `run_warp`, for vectors that a builder prepares in scratch memory.
+    template <class Batch>
+    WARPSET_FN static void run_with_builder(const Table& table, const Batch& batch, u32 next, u32 end, u8* scratch)
+    {
+        using Search = typename Builder<Table, operation, offer>::Search;
+        // Idle lanes are refilled when half of the warp is idle (bucket/warp_search.cuh). Trees refill later, because making root
+        // pairs takes as many instructions for a few vectors as for many. H200, walks of 16 words, refilling when 16, 24, 32 are
+        // idle: whole 8.2, 8.6, 8.5 G/s, incremental 10.8, 10.7, 10.3.
+        constexpr u32 refill_at = Table::has_nodes ? 24 : Warp::size / 2;
+        Search search(table.root_table(), scratch);
+        Builder<Table, operation, offer> builder(table, scratch + Search::scratch_bytes);
+        Results<operation, Batch> results{table.root_table().stored_count(), batch};
+        u32 index = 0;
+        while (true) {
+            u32 idle = Warp::ballot(search.is_idle());
+            u32 count = platform::population_count(idle);
+            count = count < refill_at ? 0 : builder.ready(batch, next, end - next < count ? end - next : count, end);
+            bool resolved = false;  // by the builder, as not stored
+            if (count > 0) {
+                u32 rank = platform::population_count(idle & ((1u << Warp::lane()) - 1));
+                bool takes = search.is_idle() && rank < count;
+                resolved = builder.take(search, batch, next, count, Warp::ballot(takes));
+                if (takes) index = next + rank;
+                if (takes && !resolved) search.begin();
+                next += count;
+            } else if (idle == ~0u) {
+                if (next == end) break;
+                builder.make_alone(batch, end);
+            }
+            Outcome outcome = search.step();
+            if (resolved) outcome = not_stored;
+            bool stored = outcome == Outcome::New || outcome == Outcome::Seen;
+            results.record(index, outcome, stored ? batch.reference_to(search.reference()) : batch.no_slot());
+            if (resolved && operation == Operation::FindOrPut && batch.counts)
+                platform::add_relaxed(&batch.counts->full_nodes, 1);
+            Warp::sync();  // a vector is read by its tile until here, and may be overwritten by its owner from here
+        }
+        builder.finish();
+        search.finish();
+        results.finish();
+    }
+
     // Searches for this warp's share of the first `count` vectors of a batch.
     template <class Batch>
     WARPSET_FN static void run_share(const Table& table, const Batch& batch, u64 count)

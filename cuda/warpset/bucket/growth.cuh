@@ -25,6 +25,11 @@
 //
 // A vector leaves a bucket only when the bucket's counter says that every slot of it has been given to another vector. All of
 // these are decided when a search comes. So invariant 3 of core/claim.cuh holds.
+//
+// *In place*, both tables begin at one address. Parts are filled in waves, from the last part to the first (src/layout/waves.rs):
+// no part of a wave covers a slice that this wave or a later one reads. The first parts read a copy of their slices. Vectors that
+// are left lose their slots in a later wave, so they are copied after each wave. Before anything is written, a trial counts them:
+// if they are too many for their list, growth takes a second table.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -182,6 +187,8 @@ struct PartFiller {
     GrowthParts<Shape> parts;
     Counters counters;
     Left left;
+    // If not, nothing is written: a trial, which finds the vectors that would be left.
+    bool writes = true;
 
     // Fills a part. All threads of the block call it. Returns the number of vectors that this warp has put.
     WARPSET_FN u32 fill(u64 number) const
@@ -192,7 +199,7 @@ struct PartFiller {
         counters.clear(buckets);
         // On a CPU: faster for short vectors, slower for others (cpu_kernels/growth.hpp).
         constexpr bool clears_first = !by_warp && Shape::static_width != 0 && Shape::static_width <= 4;
-        if (clears_first) clear(part.first, buckets);
+        if (clears_first && writes) clear(part.first, buckets);
         Block::sync();
         u32 count = 0;
         const u64 from_slots = (part.from_last - part.from_first) * slots;
@@ -206,13 +213,13 @@ struct PartFiller {
                 const bool has = slot < from_slots && place(part, from_bucket, from_index, bucket, index);
                 const u32 placed = Warp::ballot(has);
                 count += platform::population_count(placed);
-                copy(placed, from_bucket, from_index, bucket, index);
+                if (writes) copy(placed, from_bucket, from_index, bucket, index);
             } else {
                 count += move(part, from_bucket, from_index);
             }
         }
         Block::sync();
-        if (!clears_first) clear(part.first, buckets);
+        if (!clears_first && writes) clear(part.first, buckets);
         return count;
     }
 
@@ -271,6 +278,7 @@ private:
         u32 index;
         const bool may_be_barred = !to.forbidden_classes(vector).is_empty();
         if (!take(part, to.hash(vector), may_be_barred, from_bucket, from_index, bucket, index)) return false;
+        if (!writes) return true;
         const u32 chunks = to.layout.chunks();
         WARPSET_UNROLL
         for (u32 chunk = 0; chunk < chunks; ++chunk)

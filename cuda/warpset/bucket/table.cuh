@@ -1,6 +1,7 @@
 // The bucket table: a set of vectors of one width, stored whole in slots, with find-or-put as its one writing operation.
 //
-// This header has the operations of a single thread. bucket/warp_search.cuh has those of a warp, whose 32 lanes work together.
+// This header has the operations of a single thread. bucket/warp_search.cuh has those of a warp, whose 32 lanes work together;
+// bucket/lane_search.cuh has them for vectors of one word.
 // Both may run at the same time on one table. The view is copyable, owns nothing and is the argument of every kernel, including
 // the user's own.
 //

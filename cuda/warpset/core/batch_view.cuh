@@ -44,6 +44,13 @@ struct BatchView {
     // Called with the position and reference of each New vector, by the lane that has put it.
     WARPSET_FN void on_new_vector(u64, u64) const {}
 
+    // Whether references of New vectors are listed, and the list's element `at`.
+    WARPSET_FN bool lists_new() const { return new_references != nullptr; }
+    WARPSET_FN void list_new(u64 at, u64 reference) const
+    {
+        if (at < new_capacity) new_references[at] = reference;
+    }
+
     // Called once with the position and reference of each vector that is New or Seen.
     WARPSET_FN void combine(u64, u64) const {}
 

@@ -27,9 +27,10 @@
 //      that order.
 //
 // Writers of slots:
-//   - Bucket tables: `claim` alone. A thread calls it through `decide`. A warp keeps claims in flight while it reads buckets: it
-//     calls `claim` first, and `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are
-//     rare, a warp calls `decide` too.
+//   - Bucket tables: `claim` alone. A thread calls it through `decide`, as does a lane for a vector of one word
+//     (bucket/lane_search.cuh). For other vectors a warp keeps claims in flight while it reads buckets: it calls `claim` first,
+//     and `decision` on the returned value later (bucket/warp_search.cuh). For the tails of slots, which are rare, it calls
+//     `decide`.
 //   - Node tables: `claim` alone (NodeTable::find, find_all and find_by_two in tree/nodes.cuh). A node is a chain of one chunk.
 //   - Compact tables: CompactLevel::claim (compact/table.cuh). If a slot is a whole word, this calls `claim` on a chain of one
 //     chunk. If two slots share a word, it compare-and-swaps the word: a code goes into an EMPTY slot, and the other slot is
@@ -40,8 +41,8 @@
 //     (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges the codes of others, and clears the stash. The
 //     invariants hold between these passes.
 //
-// Headers that continue the argument: bucket/table.cuh and bucket/warp_search.cuh (the walk, and claims of a warp),
-// compact/table.cuh (keys instead of vectors, two levels), compact/relocation.cuh (keys that move), tree/nodes.cuh and
+// Headers that continue the argument: bucket/table.cuh, bucket/warp_search.cuh, bucket/lane_search.cuh (the walk, and claims of
+// a warp), compact/table.cuh (keys instead of vectors, two levels), compact/relocation.cuh (keys that move), tree/nodes.cuh and
 // tree/table.cuh (nodes, and when a tree is visible), tree/incremental.cuh (parents), indexed/table.cuh and indexed/rows.cuh
 // (rows behind the slots).
 //
@@ -54,6 +55,37 @@
 // Tried and dropped: claiming all middle chunks of a slot at once, and the last one after them. That takes one request for a
 // 128-byte slot instead of eight, but wastes a slot whenever two vectors with the same prefix race. On an H200 it gained 9 %
 // for 32 words at fill 0.25 and lost 7 % for 16 words; not worth a weaker invariant 2.
+//
+// Not built: tags beside wide slots. A tag is a byte of a vector's hash, or 0; one request reads the tags of 16 slots, so a
+// search reads hardly any slot of another vector. The thread that claims a tag stores its vector by one request and without a
+// fence, because EMPTY chunks show what is not stored yet. But a thread that finds its tag on a half stored vector does not know
+// whether that vector is equal. If it looks again until it knows, it waits for the storing thread, and if that one has stopped,
+// all later searches for such a vector wait for ever. Without waiting, the thread has three ways to go on:
+//   - *Decide* the missing chunks for its own vector. Then all threads must claim all chunks, since a plain store could change a
+//     decided one. That is chained claiming again, with tags as hints that are written when a slot is complete. All chunks but
+//     the last may be claimed at once, and the last one after them, if a slot that has got chunks of two vectors is given up.
+//   - *Leave* the slot and put its vector elsewhere. Then the storing thread must confirm its slot afterwards, by a claim that
+//     the leaving thread has made fail; otherwise two equal vectors are stored. Where many threads put one vector, each may
+//     spoil the slot of the one before, so that none is ever stored. Besides, a thread that sees the confirmation must see the
+//     vector, so a fence stands between them. Writing the vector where no thread finds it, and naming the place after a fence,
+//     has the same cost and spoils nothing. That is the indexed table, which has 7.5 / 6.6 / 6.6 G/s for 32 words where the
+//     bucket table has 6.6 / 5.5 / 4.6 (H200).
+//   - *Read* the vector from where it was offered. But vectors are offered from registers and from shared memory, too, and a
+//     killed kernel would leave names of memory that is gone.
+// Prototypes on an H200, 2^27 vectors of 32 words and 2^26 of 64, duplication 2, G/s at fill 0.25 / 0.7 / 0.9. With tags, the
+// rate hardly depends on the fill. But without waiting, new vectors of 64 words keep 20 to 44 % of the gain. Those of 32 words
+// keep 20 % at fill 0.9, and are slower than chained claiming below it:
+//
+//   | words | prototype                      | new             | seen               |
+//   |-------|--------------------------------|-----------------|--------------------|
+//   | 32    | chained claiming               | 7.5 / 6.2 / 5.2 | 13.2 / 10.3 / 7.8  |
+//   | 32    | tags, with waiting             | 9.1 / 9.2 / 9.2 | 11.2 / 11.1 / 10.9 |
+//   | 32    | tags as hints, chained claims  | 5.5 / 5.6 / 5.5 | 11.5 / 11.4 / 11.1 |
+//   | 32    | tags as hints, claims at once  | 6.0 / 6.1 / 6.0 | 9.8 / 9.6 / 9.2    |
+//   | 64    | chained claiming               | 3.2 / 2.7 / 2.4 | 6.5 / 5.0 / 3.9    |
+//   | 64    | tags, with waiting             | 5.2 / 5.2 / 5.1 | 6.0 / 6.0 / 5.9    |
+//   | 64    | tags as hints, chained claims  | 2.6 / 2.6 / 2.6 | 6.2 / 6.1 / 6.0    |
+//   | 64    | tags as hints, claims at once  | 3.6 / 3.6 / 3.6 | 5.3 / 5.2 / 5.1    |
 #pragma once
 
 #include "warpset/platform.cuh"

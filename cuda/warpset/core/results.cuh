@@ -28,7 +28,7 @@ struct Results {
         // Full is rare, so each is added to memory at once: a running sum would cost every search a register.
         if (operation == Operation::FindOrPut && outcome == Outcome::Full && batch.counts)
             platform::add_relaxed(&batch.counts->full, 1);
-        if (operation == Operation::FindOrPut && batch.new_references && hit != 0) give_reference(hit, reference);
+        if (operation == Operation::FindOrPut && batch.lists_new() && hit != 0) give_reference(hit, reference);
     }
 
     WARPSET_FN void finish() const
@@ -48,7 +48,7 @@ private:
             start = platform::fetch_add_relaxed(&batch.counts->new_references, platform::population_count(fresh));
         start = platform::Warp::shuffle(start, leader);
         const u64 at = start + platform::population_count(fresh & ((1u << lane) - 1));
-        if ((fresh >> lane & 1) && at < batch.new_capacity) batch.new_references[at] = reference;
+        if (fresh >> lane & 1) batch.list_new(at, reference);
     }
 };
 

@@ -1,11 +1,11 @@
 //! Compilation of next-state functions: for a CPU, ahead of time for a GPU, and as source text for `--emit`.
 
+use crate::options::{DisplayOptions, MeasureOptions, ProgressWhen, TableChoice};
 #[cfg(feature = "cuda")]
-use crate::first_table;
-use crate::options::Options;
-#[cfg(feature = "cuda")]
-use crate::options::{EngineKind, TableChoice};
+use crate::options::{EngineKind, TableOptions};
 use crate::progress::ProgressLine;
+#[cfg(feature = "cuda")]
+use crate::tables;
 use anyhow::Result;
 use warpset_model::checks::Checks;
 use warpset_model::ir::Model;
@@ -25,17 +25,17 @@ use warpset_support::program;
 use warpset_support::stopping;
 
 /// Compiles next-state functions, and shows how long that takes. With `stubborn`, only the steps that it keeps are taken.
-pub fn compile<'m>(options: &Options, interpreted: &'m Interpreted<'m>, stubborn: Option<&Stubborn>) -> Result<Compiled<'m>> {
-    watched(options, interpreted.interpreter.model(), |is_stopped| Compiled::unless(interpreted, stubborn, is_stopped))
+pub fn compile<'m>(when: ProgressWhen, interpreted: &'m Interpreted<'m>, stubborn: Option<&Stubborn>) -> Result<Compiled<'m>> {
+    watched(when, interpreted.interpreter.model(), |is_stopped| Compiled::unless(interpreted, stubborn, is_stopped))
 }
 
 /// Compiles functions that take random walks, and shows how long that takes.
-pub fn compile_walks<'m>(options: &Options, interpreted: &Interpreted<'m>) -> Result<CompiledWalks<'m>> {
-    watched(options, interpreted.interpreter.model(), |is_stopped| CompiledWalks::unless(interpreted, is_stopped))
+pub fn compile_walks<'m>(when: ProgressWhen, interpreted: &Interpreted<'m>) -> Result<CompiledWalks<'m>> {
+    watched(when, interpreted.interpreter.model(), |is_stopped| CompiledWalks::unless(interpreted, is_stopped))
 }
 
-fn watched<T>(options: &Options, model: &Model, compile: impl FnOnce(&dyn Fn() -> bool) -> Result<Option<T>>) -> Result<T> {
-    let progress = ProgressLine::new(options.progress);
+fn watched<T>(when: ProgressWhen, model: &Model, compile: impl FnOnce(&dyn Fn() -> bool) -> Result<Option<T>>) -> Result<T> {
+    let progress = ProgressLine::new(when);
     let what = format!("compiling {}", numbers::counted(model.transitions.len() as u64, "transition"));
     let is_stopped = || {
         progress.working(&what);
@@ -48,44 +48,49 @@ fn watched<T>(options: &Options, model: &Model, compile: impl FnOnce(&dyn Fn() -
     Ok(compile(&is_stopped)?.ok_or_else(stopped)?)
 }
 
-/// Begins to compile for the GPU that will probably be opened, if one GPU performs the search. With `stubborn`, only the steps
-/// that it keeps are taken.
+/// Begins to compile for the GPU that will probably be opened, if one GPU performs the search of states of `words` words.
+/// `needs_threads`: a file that is asked for is written by an engine by threads.
 #[cfg(feature = "cuda")]
 pub fn compile_ahead(
-    options: &Options,
-    model: &Model,
-    checks: &Checks,
-    stubborn: Option<&Stubborn>,
+    table: &TableOptions,
+    needs_threads: bool,
+    sources: gpu::Sources,
+    words: usize,
 ) -> Option<warpset::gpu::Precompile> {
-    let gpu = match options.device {
+    let gpu = match table.device {
         DeviceChoice::Cpu { .. } => return None,
         DeviceChoice::Gpu { ordinal } => Some(ordinal),
         _ => None,
     };
-    let on_gpu = options.engine == EngineKind::Gpu || (options.engine == EngineKind::Auto && !options.finds_on_threads());
-    let on_gpu = on_gpu && stubborn.is_none_or(gpu::can_reduce);
-    let table = options.table_of(model.layout.words);
-    let sources = gpu::Sources { timed: options.gpu_time, stubborn, ..gpu::Sources::new(model, checks) };
-    gpu::compile_ahead(gpu::Expected { gpu, table, on_gpu }, sources)
+    let on_gpu = table.engine == EngineKind::Gpu || (table.engine == EngineKind::Auto && !needs_threads);
+    let on_gpu = on_gpu && sources.stubborn.is_none_or(gpu::can_reduce);
+    gpu::compile_ahead(gpu::Expected { gpu, table: table.kind_for(words), on_gpu }, sources)
 }
 
-/// Writes the program text that is compiled for a GPU.
+/// Writes the program text that is compiled for a GPU, for `table`.
 #[cfg(feature = "cuda")]
-pub fn emit(options: &Options, model: &Model, checks: &Checks, file: Output) -> Result<u8> {
+pub fn emit(
+    table: TableChoice,
+    measures: &MeasureOptions,
+    display: &DisplayOptions,
+    model: &Model,
+    checks: &Checks,
+    file: Output,
+) -> Result<u8> {
     codegen::ensure_fits(model)?;
-    let sources = gpu::Sources { timed: options.gpu_time, ..gpu::Sources::new(model, checks) };
-    let by_rows = options.table == TableChoice::Indexed;
+    let sources = gpu::Sources { timed: measures.gpu_time, ..gpu::Sources::new(model, checks) };
+    let by_rows = table == TableChoice::Indexed;
     let text = if by_rows { sources.by_rows() } else { sources.search() };
-    file.write_text(&(first_table::bytes_by_table(&model.layout) + &text))?;
-    if options.json {
-        let name = options.emit.as_ref().map(|path| path.display().to_string());
-        let done = serde_json::json!({ "emitted": name, "error": null, "exit_code": 0 });
+    let path = file.path().to_path_buf();
+    file.write_text(&(tables::comment(&model.layout) + &text))?;
+    if display.json {
+        let done = serde_json::json!({ "emitted": path.display().to_string(), "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }
     Ok(0)
 }
 
 #[cfg(not(feature = "cuda"))]
-pub fn emit(_: &Options, _: &Model, _: &Checks, _: Output) -> Result<u8> {
+pub fn emit(_: TableChoice, _: &MeasureOptions, _: &DisplayOptions, _: &Model, _: &Checks, _: Output) -> Result<u8> {
     anyhow::bail!("this build cannot compile for GPUs, so --emit has nothing to write: warpset's feature `cuda` is off")
 }

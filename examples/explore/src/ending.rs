@@ -3,13 +3,14 @@
 use crate::export::Exported;
 use crate::first_table;
 use crate::options::Options;
-use crate::outputs::{Outputs, trace_text};
+use crate::outputs::{Outputs, write_trace};
 use crate::pictures::chart::Chart;
 use crate::pictures::projection::Projection;
 use crate::pictures::{Run, dot};
 use crate::record::Recorder;
 use crate::reduce::Reduction;
 use crate::report::{self, Finding, Report, Time};
+use crate::searcher::Figures;
 use crate::step;
 use anyhow::{Context, Result};
 use std::time::Instant;
@@ -25,7 +26,6 @@ use warpset_search::exploration::{End, Exploration, Explorer, Found, Limits};
 use warpset_search::liveness::check::{Conclusion, Question};
 use warpset_search::liveness::possible::{Outcome, Possible};
 use warpset_search::measurements::Measurements;
-use warpset_search::ranks;
 use warpset_search::successors::Interpreted;
 use warpset_search::survey::Surveyed;
 use warpset_support::output::Unwritten;
@@ -46,8 +46,8 @@ pub struct Extras {
 /// Results of an exploration, for the report.
 pub struct Ending<'a> {
     pub options: &'a Options,
-    /// The model with its names, unless there are ranks.
-    pub text: Option<&'a Text>,
+    /// The model with its names.
+    pub text: &'a Text,
     /// Coverage, or why it was not counted, if it is requested.
     pub coverage: Option<Result<Coverage>>,
     pub interpreted: &'a Interpreted<'a>,
@@ -57,10 +57,7 @@ pub struct Ending<'a> {
     pub warnings: &'a Warnings,
     pub outputs: Outputs,
     pub device: &'a Device,
-    pub spec: warpset::Spec,
-    pub stats: warpset::Stats,
-    pub extras: Extras,
-    pub ranks: Option<ranks::Numbers>,
+    pub figures: Figures,
     pub checkpoints: Option<&'a Checkpoints>,
     pub known: Option<u64>,
     pub reduction: Option<&'a Reduction<'a>>,
@@ -80,10 +77,11 @@ impl Ending<'_> {
         mut time: Time,
     ) -> Result<u8> {
         let Self { options, interpreted, conclusion, answer, branched, warnings, outputs, device, .. } = self;
-        let Self { spec, stats, extras, ranks, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
+        let Self { figures, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
+        let Figures { spec, stats, extras, ranks } = figures;
         let Interpreted { interpreter, checks, .. } = interpreted;
         let model = interpreter.model();
-        let start = Instant::now();
+        let (start, show) = (Instant::now(), options.display.shown());
         let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
         let finding = exploration.found.as_ref().filter(is_told).map(|found| {
             let states = explorer.path(found, limits);
@@ -120,24 +118,27 @@ impl Ending<'_> {
         let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
         let found_run = found_run.or(witness.as_ref().map(|(_, witness)| Run::of_witness(witness)));
         let mut unwritten = Unwritten::default();
-        let not_traced = options.trace.as_deref().filter(|_| found_run.is_none());
+        let not_traced = outputs.trace.as_ref().filter(|_| found_run.is_none()).map(|file| file.path().to_path_buf());
         let ending = || match (path, lasso) {
             (Some(path), _) => checks.describe(&path.violation, model),
             (None, Some((question, _))) => format!("property violated: {}", question.text),
             (None, None) => witness.map_or_else(String::new, |(answered, _)| report::branching::shows(answered)),
         };
         let page = outputs.report.map(|output| {
-            let path = found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending())));
+            let path =
+                found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending(), show), show));
             (output, path.unwrap_or_default())
         });
         if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
             let json = || {
+                let run = conclusion
+                    .as_ref()
+                    .and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question, show));
                 let run =
-                    conclusion.as_ref().and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question));
-                let run = run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model)));
-                path.map(|path| path.json(model, checks)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
+                    run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model, show)));
+                path.map(|path| path.json(model, checks, show)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
             };
-            unwritten.keep(output.write_text(&trace_text(options, || Chart::new(model, run, ending()), json)));
+            unwritten.keep(write_trace(output, || Chart::new(model, run, ending(), show), json));
         }
         let mut colored = String::new();
         let coverage = coverage.map(|coverage| {
@@ -153,21 +154,23 @@ impl Ending<'_> {
         let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
         let Extras { measurements, mut exported, states_in_memory, memory_for_twice } = extras;
         if let Some(output) = outputs.export {
-            let projection = (!options.project.is_empty()).then(|| Projection::new(model, &options.project)).transpose();
+            let projection =
+                (!options.outputs.project.is_empty()).then(|| Projection::new(model, &options.outputs.project)).transpose();
             let drawn = projection.and_then(|projection| dot::text(interpreter, checks, found_run.as_ref(), projection.as_ref()));
             let bytes = |text: &String| Exported { bytes: text.len() as u64 };
             let drawn = drawn.context("--export: the picture cannot be written");
             exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));
         }
-        let steps_along = found_run.filter(|_| options.step).map_or_else(Vec::new, |run| run.states.to_vec());
-        let not_exported = options.export.as_ref().and(report::why_not_exported(exported.as_ref()));
+        let steps_along = found_run.filter(|_| options.walks.step).map_or_else(Vec::new, |run| run.states.to_vec());
+        let not_exported = options.outputs.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let mut report = Report {
             model,
             checks,
+            states: show,
             device,
             spec,
-            table_reason: first_table::why(options, &model.layout, spec),
+            table_reason: first_table::why(&options.table, options.checkpoints.resume.is_some(), &model.layout, spec),
             stats,
             exploration,
             engine,
@@ -183,9 +186,9 @@ impl Ending<'_> {
             recorded,
             exported,
             not_exported,
-            not_traced,
+            not_traced: not_traced.as_deref(),
             unwritten,
-            memory: options.memory,
+            memory: options.table.memory,
             states_in_memory,
             memory_for_twice,
             checkpoint: checkpoints.map(Checkpoints::status),
@@ -199,13 +202,13 @@ impl Ending<'_> {
             report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, &colored)));
             (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
         }
-        let printed = match options.json {
+        let printed = match options.display.json {
             true => serde_json::to_string(&summary)? + "\n",
             false => report.text(&summary, program::prints_colors()),
         };
         program::print(&printed)?;
         report.unwritten.print();
-        if let Some(text) = text.filter(|_| options.step) {
+        if options.walks.step {
             step::walk(text, &steps_along)?;
         }
         Ok(report.exit_code())

@@ -6,7 +6,7 @@
 //! [`MOST_SLOTS`], and at most about the number of possible states. On a CPU memory costs time when it is first touched. So the
 //! table begins small, within `--memory`, and grows.
 
-use crate::options::{KEY_WORDS, Options, TableChoice};
+use crate::options::{KEY_WORDS, TableChoice, TableOptions};
 use anyhow::{Result, ensure};
 use std::fmt;
 use warpset::{Device, Spec};
@@ -41,26 +41,29 @@ const LEAST_TO_GROW: u64 = 1 << 8;
 pub const FEW_STATES: u64 = FIRST_SHARE * LEAST_TO_GROW;
 
 /// Bytes of a slot for a node.
-const NODE: u64 = 8;
+pub const NODE: u64 = 8;
 
 /// Bytes of a slot for a root, and most bytes of a slot for the key of one.
 const KEY: u64 = 8;
 
-/// States that a search on a GPU lists beside its table.
+/// Lists and sets that a search on a GPU has beside its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// All states: on ranks, and to look for accepting cycles.
     All,
-    /// The references of two levels: an eighth of all at first.
+    /// The references of two levels: an eighth of all at first, of 4 or 5 bytes. Marks of waiting states take less.
     Levels,
+    /// The references of two levels, and 16 sets of states for formulas of branching time, a bit for each slot.
+    LevelsAndSets,
 }
 
 impl Listed {
-    /// Bytes for each slot of the table.
-    fn bytes_a_slot(self) -> u64 {
+    /// Eighths of a byte for each slot of the table.
+    fn eighths_a_slot(self) -> u64 {
         match self {
-            Self::All => 8,
-            Self::Levels => 1,
+            Self::All => 8 * 8,
+            Self::Levels => 5,
+            Self::LevelsAndSets => 5 + 16,
         }
     }
 }
@@ -95,16 +98,16 @@ impl std::error::Error for NeedsSmaller {}
 /// # Errors
 ///
 /// The options contradict each other, or the device fails.
-pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
+pub fn kind(options: &TableOptions, layout: &Layout, device: &Device, any: bool) -> Result<TableKind> {
     let words = layout.words;
     ensure_may_have_nodes(options)?;
     if options.parents {
-        let keeps = matches!(options.table, TableChoice::Auto | TableChoice::Indexed);
+        let keeps = matches!(options.choice, TableChoice::Auto | TableChoice::Indexed);
         ensure!(keeps, "--parents needs --table indexed: only an indexed table stores the parents of states");
         return Ok(TableKind::Indexed);
     }
-    let first = options.table_of(words);
-    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.table, first, options.capacity, any) else {
+    let first = options.kind_for(words);
+    let (TableChoice::Auto, TableKind::Bucket, Some(slots), true) = (options.choice, first, options.capacity, any) else {
         return Ok(first);
     };
     let bytes = match options.memory {
@@ -113,19 +116,21 @@ pub fn kind(options: &Options, layout: &Layout, device: &Device, any: bool) -> R
         None => memory::free_memory() / 5 * 4,
     };
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
-    let fits = |kind| slots.saturating_mul(bytes_a_slot(kind, words, Listed::All)).saturating_add(more(kind)) <= bytes;
+    let fits = |kind| (slots.saturating_mul(eighths_a_slot(kind, words, Listed::All)) / 8).saturating_add(more(kind)) <= bytes;
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
 /// The kind whose slots take fewer bytes than those of `kind`, for a search that begins again when it has filled `--memory`.
-/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back.
+/// `None` if there is none, if the options choose the table, or if what the search has written cannot be taken back: `writes`
+/// says whether it writes before it ends.
 ///
 /// A search does not begin with such a table, because it takes more time: on two threads `explore at.4.dve --memory 1GiB` took
 /// 6.9 s of processor time as trees with compact roots, and 2.7 s in buckets (medians of three).
-pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<TableKind> {
-    let (TableChoice::Auto, None, Some(bytes)) = (options.table, options.capacity, options.memory) else { return None };
-    let writes = options.export.is_some() || options.record.is_some() || options.checkpoint.is_some();
-    if writes || options.resume.is_some() || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
+pub fn smaller(options: &TableOptions, writes: bool, layout: &Layout, kind: TableKind) -> Option<TableKind> {
+    let (TableChoice::Auto, None, Some(bytes)) = (options.choice, options.capacity, options.memory) else {
+        return None;
+    };
+    if writes || !matches!(kind, TableKind::Bucket | TableKind::Tree) {
         return None;
     }
     match layout.words {
@@ -137,8 +142,8 @@ pub fn smaller(options: &Options, layout: &Layout, kind: TableKind) -> Option<Ta
 
 /// Returns an error if `--nodes` is given for a table without nodes. With it, `auto` chooses a tree. States of 1 or 2 words have
 /// no nodes, but this depends on the model and is not an error.
-fn ensure_may_have_nodes(options: &Options) -> Result<()> {
-    let has_none = options.parents || matches!(options.table, TableChoice::Bucket | TableChoice::Indexed);
+fn ensure_may_have_nodes(options: &TableOptions) -> Result<()> {
+    let has_none = options.parents || matches!(options.choice, TableChoice::Bucket | TableChoice::Indexed);
     ensure!(
         options.nodes.is_none() || !has_none,
         "--nodes is for tree tables only: it needs --table tree or --table tree-compact"
@@ -148,7 +153,14 @@ fn ensure_may_have_nodes(options: &Options) -> Result<()> {
 
 /// The initial size of a table of this kind, by the options or the best for the device. `sharing`: number of tables that share
 /// the memory. `listed`: what the search lists if it runs on a GPU.
-pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device, sharing: u64, listed: Listed) -> Result<Size> {
+pub fn size(
+    options: &TableOptions,
+    kind: TableKind,
+    layout: &Layout,
+    device: &Device,
+    sharing: u64,
+    listed: Listed,
+) -> Result<Size> {
     let slots = match options.capacity {
         Some(slots) => slots,
         None if device.is_gpu() => {
@@ -177,17 +189,17 @@ pub fn size(options: &Options, kind: TableKind, layout: &Layout, device: &Device
 }
 
 /// Why the table of a search has another kind than the one that `--table` names, or which one `auto` has chosen. `spec`: of that
-/// table. `None` if it is the named one.
-pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
+/// table. `None` if it is the named one. `resumes`: the table is a checkpoint's.
+pub fn why(options: &TableOptions, resumes: bool, layout: &Layout, spec: Spec) -> Option<String> {
     let (words, is_bucket) = (layout.words, !spec.is_tree() && !spec.is_compact() && !spec.is_indexed());
-    match options.table {
+    match options.choice {
         TableChoice::Tree | TableChoice::TreeCompact if is_bucket => {
             Some(format!("states of {} have no trees", numbers::counted(words as u64, "word")))
         }
         TableChoice::Compact if spec.is_tree() => {
             Some(format!("states of {} bits are no keys of 64 bits: trees with compact roots", layout.end))
         }
-        TableChoice::Auto if options.resume.is_some() => Some("the checkpoint's".into()),
+        TableChoice::Auto if resumes => Some("the checkpoint's".into()),
         TableChoice::Auto if spec.is_indexed() && options.parents => Some("auto: parents are kept".into()),
         TableChoice::Auto if spec.is_indexed() => Some("auto: only an index fits the memory".into()),
         TableChoice::Auto if spec.is_compact() => Some("auto: a table with larger slots had filled --memory".into()),
@@ -199,56 +211,25 @@ pub fn why(options: &Options, layout: &Layout, spec: Spec) -> Option<String> {
     }
 }
 
-/// A comment on the bytes that a state of this layout takes in each kind of table, of a slot and what belongs to it.
-#[cfg(feature = "cuda")]
-pub fn bytes_by_table(layout: &Layout) -> String {
-    let words = layout.words as u64;
-    // Numbers of slots from which on slots of keys are narrower.
-    let from = |slot: u64| (10..=36).map(|log2| 1u64 << log2).find(|slots| keys_fit(layout.end, slot, *slots));
-    let keys: Vec<String> =
-        [2, 4].into_iter().filter_map(|slot| Some(format!("{slot} from 2^{} slots on, ", from(slot)?.ilog2()))).collect();
-    let nodes = words.saturating_sub(2);
-    let trees = |roots: &str| match nodes {
-        0 => "as bucket: states of 1 or 2 words have no trees".to_string(),
-        _ => format!("{roots} for a root, and up to {} of {NODE}, shared", numbers::counted(nodes, "node")),
-    };
-    let padded = slot_bytes(TableKind::Bucket, layout.words);
-    let bucket = if padded > 4 * words { format!(", {padded} where slots are padded") } else { String::new() };
-    let compact = match layout.words {
-        ..=KEY_WORDS => format!("{}else 8", keys.concat()),
-        _ => "as tree-compact: states have more than 64 bits".to_string(),
-    };
-    let indexed = format!("{} for a row, and 4 of the index, or 8 from 2^24 slots on", 4 * words);
-    let rows = [
-        (TableKind::Bucket, format!("{}{bucket}", 4 * words)),
-        (TableKind::Tree, trees("8")),
-        (TableKind::TreeCompact, trees("2, 4 or 8")),
-        (TableKind::Compact, compact),
-        (TableKind::Indexed, indexed),
-    ];
-    let used = format!("{}, {} bits in use", numbers::counted(words, "word"), layout.bits);
-    let rows = rows.map(|(kind, bytes)| format!("//   {:<14}{bytes}\n", kind.name()));
-    format!("// Bytes of a state ({used}) by --table; slots can be filled to 0.95:\n//\n{}\n", rows.concat())
-}
-
 /// Slots that fit `bytes` with their lists, at most `most`.
 fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, most: u64) -> u64 {
     // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
-    let slots = |of_slot: u64| (bytes / of_slot).min(most).min(states.max(64)).max(1);
+    let of_eighths = |eighths: u64| u64::try_from(u128::from(bytes) * 8 / u128::from(eighths)).unwrap_or(u64::MAX);
+    let slots = |eighths: u64| of_eighths(eighths).min(most).min(states.max(64)).max(1);
     match kind {
         TableKind::Compact => {
-            let of_slots = [2, 4].map(|slot| (slot, slots(slot + listed.bytes_a_slot())));
+            let of_slots = [2, 4].map(|slot| (slot, slots(8 * slot + listed.eighths_a_slot())));
             let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(layout.end, *slot, *slots));
-            narrow.map_or_else(|| slots(KEY + listed.bytes_a_slot()), |(_, slots)| slots)
+            narrow.map_or_else(|| slots(8 * KEY + listed.eighths_a_slot()), |(_, slots)| slots)
         }
         // Slots of 4 bytes, unless roots have too many bits for them.
         TableKind::TreeCompact if has_trees(kind, layout.words) => {
-            let narrow = slots(bytes_a_slot(kind, layout.words, listed));
-            let fit = keys_fit(root_bits(layout, nodes_beside(narrow) + MORE_NODES), 4, narrow);
-            if fit { narrow } else { slots(bytes_a_slot(TableKind::Tree, layout.words, listed)) }
+            let narrow = slots(eighths_a_slot(kind, layout.words, listed));
+            let fit = keys_fit(roots_of(layout, narrow), 4, narrow);
+            if fit { narrow } else { slots(eighths_a_slot(TableKind::Tree, layout.words, listed)) }
         }
-        _ => slots(bytes_a_slot(kind, layout.words, listed)),
+        _ => slots(eighths_a_slot(kind, layout.words, listed)),
     }
 }
 
@@ -264,13 +245,19 @@ fn root_bits(layout: &Layout, nodes: u64) -> u32 {
     (if ends_in_word { reference + layout.last_bits() } else { 2 * reference }).max(20)
 }
 
+/// Bits of the root of a state in a tree of a first table of this many slots.
+pub fn roots_of(layout: &Layout, slots: u64) -> u32 {
+    root_bits(layout, nodes_beside(slots) + MORE_NODES)
+}
+
 /// Whether keys of some bits fit slots of 2 or 4 bytes in a table of this many (`RootTable::slot_bits` has the rule).
-fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
+pub fn keys_fit(key_bits: u32, slot_bytes: u64, slots: u64) -> bool {
     /// Bytes of a bucket.
     const BUCKET: u64 = 64;
     const FUNCTIONS: u128 = 3;
     let buckets = (slots * slot_bytes).div_ceil(BUCKET).max(16);
-    FUNCTIONS * (1u128 << key_bits).div_ceil(buckets.into()) <= 1 << (8 * slot_bytes)
+    let fit = |keys: u128| FUNCTIONS * keys.div_ceil(buckets.into()) <= 1 << (8 * slot_bytes);
+    1u128.checked_shl(key_bits).is_some_and(fit)
 }
 
 /// Slots that fit `bytes`. A part of these is for waiting states: on a CPU no others are listed.
@@ -302,14 +289,14 @@ fn has_trees(kind: TableKind, words: usize) -> bool {
     matches!(kind, TableKind::Tree | TableKind::TreeCompact) && words > 2
 }
 
-/// Bytes of a slot, its share of nodes, and what is kept of each state beside it.
-fn bytes_a_slot(kind: TableKind, words: usize, listed: Listed) -> u64 {
+/// Eighths of a byte of a slot, its share of nodes, and what is kept of each state beside it.
+fn eighths_a_slot(kind: TableKind, words: usize, listed: Listed) -> u64 {
     let nodes = if has_trees(kind, words) { NODE / SLOTS_A_NODE } else { 0 };
-    slot_bytes(kind, words) + nodes + if kind == TableKind::Indexed { 0 } else { listed.bytes_a_slot() }
+    8 * (slot_bytes(kind, words) + nodes) + if kind == TableKind::Indexed { 0 } else { listed.eighths_a_slot() }
 }
 
 /// Bytes of a slot alone.
-fn slot_bytes(kind: TableKind, words: usize) -> u64 {
+pub fn slot_bytes(kind: TableKind, words: usize) -> u64 {
     // Bytes of a state's parent (gpu/by_rows.rs).
     const PARENT: u64 = 4;
     match kind {
@@ -333,6 +320,7 @@ fn bytes_of_more_rows(kind: TableKind, words: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     fn layout(words: usize, bits: u32) -> Layout {
         Layout { words, bits, end: bits, ..Layout::default() }
@@ -357,11 +345,11 @@ mod tests {
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
         // Lists of two levels leave more to the table.
         let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
-        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (24 << 30) / 9);
-        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (24 << 30) / 5);
+        assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (192 << 30) / 69);
+        assert_eq!(slots(24 << 30, TableKind::Compact, 56), (192 << 30) / 37);
         // Roots of a reference of 30 bits and a last word of 10 bits fit slots of 4 bytes, those with one of 29 bits do not.
         let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
-        assert_eq!([trees(10), trees(29)], [(24 << 30) / 6, (24 << 30) / 10]);
+        assert_eq!([trees(10), trees(29)], [(192 << 30) / 45, (192 << 30) / 77]);
     }
 
     #[test]
@@ -388,7 +376,7 @@ mod tests {
         let chosen = |words, table| {
             let arguments = ["explore", "model", "--nodes", "1000", "--table", table];
             let options = Options::parsed(arguments).unwrap();
-            kind(&options, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
+            kind(&options.table, &layout(words, 32 * words as u32), &Device::cpu(), true).map_err(|error| error.to_string())
         };
         assert_eq!((chosen(8, "auto"), chosen(3, "tree")), (Ok(TableKind::Tree), Ok(TableKind::Tree)));
         for table in ["bucket", "indexed"] {
@@ -404,7 +392,7 @@ mod tests {
         let chosen = |words, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             let layout = layout(words, 32 * words as u32);
-            [true, false].map(|any| kind(&options, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
+            [true, false].map(|any| kind(&options.table, &layout, &Device::cpu(), any).map_err(|error| error.to_string()))
         };
         let of = |kind: TableKind| [Ok(kind), Ok(kind)];
         // 2^20 slots take 40 MiB in buckets, 32 MiB with an index.
@@ -421,26 +409,14 @@ mod tests {
         assert!(chosen(8, &["--parents", "--table", "tree"])[0].as_ref().is_err_and(|error| error.contains("--parents")));
     }
 
-    #[cfg(feature = "cuda")]
-    #[test]
-    fn bytes_of_every_table_are_known() {
-        let of = |words, bits| bytes_by_table(&layout(words, bits));
-        assert!(of(2, 54).contains("  compact       4 from 2^28 slots on, else 8\n"), "{}", of(2, 54));
-        assert!(of(1, 20).contains("  compact       2 from 2^11 slots on, 4 from 2^10 slots on, else 8\n"), "{}", of(1, 20));
-        assert!(of(2, 64).contains("  compact       else 8\n"), "{}", of(2, 64));
-        assert!(of(2, 64).contains("  tree          as bucket"), "{}", of(2, 64));
-        assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
-        assert!(of(3, 72).contains("  tree-compact  2, 4 or 8 for a root, and up to 1 node of 8, shared\n"), "{}", of(3, 72));
-    }
-
     #[cfg(feature = "cpu")]
     #[test]
     fn full_memory_asks_for_smaller_slots() {
         let chosen = |words, bits, arguments: &[&str]| {
             let options = Options::parsed([&["explore", "model"], arguments].concat()).unwrap();
             let layout = layout(words, bits);
-            let first = kind(&options, &layout, &Device::cpu(), true).unwrap();
-            (first, smaller(&options, &layout, first))
+            let first = kind(&options.table, &layout, &Device::cpu(), true).unwrap();
+            (first, smaller(&options.table, options.writes_during_search(), &layout, first))
         };
         let memory = ["--memory", "512MiB"];
         assert_eq!(chosen(3, 72, &memory), (TableKind::Bucket, Some(TableKind::TreeCompact)));

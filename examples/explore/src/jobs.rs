@@ -3,94 +3,97 @@
 //! An option that a job does not use is refused, so that no output or limit that was asked for is ignored in silence.
 
 use crate::options::Options;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Command;
 use clap::error::ErrorKind;
+use std::path::PathBuf;
+use warpset_model::ir::Model;
+use warpset_search::simulation::Walks;
 
 /// The work that a command line asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Job {
     /// Explores. With `--step`, a walk by hand follows.
+    #[default]
     Search,
     /// A walk by hand, without a search.
     Step,
-    Simulate,
-    Properties,
-    Dependencies,
-    Emit,
-    EmitBuchi,
+    Simulate(Walks),
+    /// Answers the properties of this file.
+    Properties(PathBuf),
+    /// Writes the dependencies of steps to this file.
+    Dependencies(PathBuf),
+    /// Writes the program of the search to this file.
+    Emit(PathBuf),
+    /// Writes the automaton of the forbidden runs to this file.
+    EmitBuchi(PathBuf),
+    /// Prints the bytes of a state by table.
+    Tables,
 }
 
-/// The options that choose a job other than a search; the first one that is given does.
-const CHOOSES: [(&str, Job); 5] = [
-    ("emit", Job::Emit),
-    ("dependencies", Job::Dependencies),
-    ("emit_buchi", Job::EmitBuchi),
-    ("simulate", Job::Simulate),
-    ("properties", Job::Properties),
-];
-
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
-/// device, and no answer is missing because a device was named. The jobs are in the order of [`Job`].
-const USES: [(&str, &str); 57] = [
-    ("model", "uuuuuuu"),
-    ("format", "uuuuuuu"),
-    ("interleave", "uuuuuuu"),
-    ("independent", "uuuuuuu"),
-    ("const", "uuuuuuu"),
-    ("token_bits", "u.uu.u."),
-    ("strict", "uuuuuuu"),
-    ("deadlock", "u-u--u-"),
-    ("invariant", "u-u--u-"),
-    ("goal", "u-u--u-"),
-    ("ltl", "u----uu"),
-    ("buchi", "u----uu"),
-    ("ef", "u------"),
-    ("ctl", "u------"),
-    ("livelock", "u------"),
-    ("fair", "u------"),
-    ("emit", "-----u-"),
-    ("emit_buchi", "------u"),
-    ("no_property", "uuu-uu-"),
-    ("properties", "---u---"),
-    ("keep_going", "u------"),
-    ("reduce", "u------"),
-    ("dependencies", "----u--"),
-    ("trace", "u-uu---"),
-    ("report", "u------"),
-    ("step", "uu-----"),
-    ("simulate", "--u----"),
-    ("seed", "--u----"),
-    ("unreached", "u------"),
-    ("coverage", "u------"),
-    ("device", "u.uu..."),
-    ("workers", "u.uu..."),
-    ("table", "u--u-u-"),
-    ("parents", "u------"),
-    ("engine", "u-uu---"),
-    ("local_ranks", "u------"),
-    ("rank", "u------"),
+/// device, and no answer is missing because a device was named. The columns are those of [`Job::column`].
+const USES: [(&str, &str); 59] = [
+    ("model", "uuuuuuuu"),
+    ("format", "uuuuuuuu"),
+    ("interleave", "uuuuuuuu"),
+    ("independent", "uuuuuuuu"),
+    ("const", "uuuuuuuu"),
+    ("token_bits", "u.uu.u.u"),
+    ("strict", "uuuuuuuu"),
+    ("deadlock", "u-u--u--"),
+    ("invariant", "u-u--u--"),
+    ("goal", "u-u--u--"),
+    ("ltl", "u----uu-"),
+    ("buchi", "u----uu-"),
+    ("ef", "u-------"),
+    ("ctl", "u-------"),
+    ("livelock", "u-------"),
+    ("fair", "u-------"),
+    ("emit", "-----u--"),
+    ("tables", "-------u"),
+    ("emit_buchi", "------u-"),
+    ("no_property", "uuu-uu-u"),
+    ("properties", "---u----"),
+    ("keep_going", "u-------"),
+    ("reduce", "u-------"),
+    ("dependencies", "----u---"),
+    ("trace", "u-uu----"),
+    ("report", "u-------"),
+    ("step", "uu------"),
+    ("simulate", "--u-----"),
+    ("seed", "--u-----"),
+    ("unreached", "u-------"),
+    ("coverage", "u-------"),
+    ("device", "u.uu...u"),
+    ("workers", "u.uu...u"),
+    ("table", "u--u-u-u"),
+    ("parents", "u------u"),
+    ("engine", "u-uu----"),
+    ("local_ranks", "u-------"),
+    ("rank", "u-------"),
     // One process is what all jobs need.
-    ("ranks", "u......"),
-    ("rendezvous", "u------"),
-    ("gpu_time", "u----u-"),
-    ("capacity", "u--u---"),
-    ("nodes", "u--u---"),
-    ("memory", "u--u---"),
-    ("checkpoint", "u------"),
-    ("checkpoint_every", "u------"),
-    ("checkpoint_levels", "u------"),
-    ("resume", "u------"),
-    ("timeout", "uuuuuuu"),
-    ("max_states", "u--u---"),
-    ("max_depth", "u------"),
-    ("export", "u------"),
-    ("project", "u------"),
-    ("record", "u------"),
-    ("record_bytes", "u------"),
-    ("progress", "u..u..."),
-    ("json", "u-uuuuu"),
-    ("generate", "-------"),
+    ("ranks", "u......."),
+    ("rendezvous", "u-------"),
+    ("gpu_time", "u----u--"),
+    ("capacity", "u--u---u"),
+    ("nodes", "u--u---u"),
+    ("memory", "u--u---u"),
+    ("checkpoint", "u-------"),
+    ("checkpoint_every", "u-------"),
+    ("checkpoint_levels", "u-------"),
+    ("resume", "u-------"),
+    ("timeout", "uuuuuuuu"),
+    ("max_states", "u--u----"),
+    ("max_depth", "u-------"),
+    ("export", "u-------"),
+    ("project", "u-------"),
+    ("record", "u-------"),
+    ("record_bytes", "u-------"),
+    ("progress", "u..u...-"),
+    ("states", "u-uu----"),
+    ("json", "u-uuuuuu"),
+    ("generate", "--------"),
 ];
 
 /// Options of a search that contradict the first one of the row, and why.
@@ -149,26 +152,82 @@ const CONTRADICT: [(&str, &[&str], &str); 20] = [
 ];
 
 impl Job {
-    /// The job for these options, of a model that is not yet read: `--step` is taken for a part of a search.
-    pub fn of(given: &[String]) -> Self {
-        let chosen = CHOOSES.iter().find(|(option, _)| has(given, option));
-        chosen.map_or(Self::Search, |(_, job)| *job)
+    /// The job that options choose, of a model that is not yet read: `--step` is taken for a part of a search.
+    pub fn of(Options { input, runs, outputs, walks, .. }: &Options) -> Self {
+        let of_file = |job: fn(PathBuf) -> Self, file: &Option<PathBuf>| file.clone().map(job);
+        let chosen = [
+            of_file(Self::Emit, &outputs.emit),
+            of_file(Self::Dependencies, &outputs.dependencies),
+            of_file(Self::EmitBuchi, &runs.emit_buchi),
+            walks.asked().map(Self::Simulate),
+            outputs.tables.then_some(Self::Tables),
+            of_file(Self::Properties, &input.properties),
+        ];
+        chosen.into_iter().flatten().next().unwrap_or_default()
     }
 
-    fn mark(self, marks: &str) -> char {
-        char::from(marks.as_bytes()[self as usize])
+    /// The job for a model that was read. With `--step`, this is a walk without a search if neither options nor model ask
+    /// anything: `is_asked` says whether they do.
+    ///
+    /// # Errors
+    ///
+    /// The model cannot be walked through by hand, or an option needs a search.
+    pub fn of_model(&self, options: &Options, model: &Model, is_asked: bool) -> Result<Self> {
+        if *self != Self::Search || !options.walks.step {
+            return Ok(self.clone());
+        }
+        let is_input = options.input.model.as_os_str() != "-";
+        ensure!(is_input, "--step reads commands from standard input, so the model cannot come from there");
+        ensure!(model.net.is_none(), "--step does not support Petri nets");
+        if is_asked { Ok(Self::Search) } else { Self::only_steps(&options.given) }
     }
 
-    /// The option that chooses the job.
-    fn option(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            _ => CHOOSES.iter().find(|(_, job)| *job == self).map_or("model", |(option, _)| option),
+    /// A walk by hand without a search. Returns an error if an option needs a search.
+    fn only_steps(given: &[String]) -> Result<Self> {
+        match Self::Step.unused(given) {
+            None => Ok(Self::Step),
+            Some(unused) => bail!(
+                "--{} cannot be used with --step here: nothing is asked (--goal, --invariant, --deadlock, --ltl, ...), so there \
+                 is no search before the walk",
+                unused.replace('_', "-")
+            ),
         }
     }
 
+    /// The job's column of the table.
+    fn column(&self) -> usize {
+        match self {
+            Self::Search => 0,
+            Self::Step => 1,
+            Self::Simulate(_) => 2,
+            Self::Properties(_) => 3,
+            Self::Dependencies(_) => 4,
+            Self::Emit(_) => 5,
+            Self::EmitBuchi(_) => 6,
+            Self::Tables => 7,
+        }
+    }
+
+    /// The option that chooses the job.
+    fn option(&self) -> &'static str {
+        match self {
+            Self::Search => "model",
+            Self::Step => "step",
+            Self::Simulate(_) => "simulate",
+            Self::Properties(_) => "properties",
+            Self::Dependencies(_) => "dependencies",
+            Self::Emit(_) => "emit",
+            Self::EmitBuchi(_) => "emit_buchi",
+            Self::Tables => "tables",
+        }
+    }
+
+    fn mark(&self, marks: &str) -> char {
+        char::from(marks.as_bytes()[self.column()])
+    }
+
     /// The first of the given options that the job does not use.
-    fn unused(self, given: &[String]) -> Option<&str> {
+    fn unused<'g>(&self, given: &'g [String]) -> Option<&'g str> {
         let is_refused = |option: &&String| {
             let row = USES.iter().find(|(name, _)| name == option);
             row.is_some_and(|(_, marks)| self.mark(marks) == '-')
@@ -188,30 +247,24 @@ fn contradiction(given: &[String]) -> Option<(&'static str, &'static str, &'stat
     pairs.find(|(_, other, _)| has(given, other))
 }
 
-/// Returns an error that names both options if a job does not use an option, or if two options contradict each other.
-pub fn ensure_go_together(command: &mut Command, given: &[String]) -> Result<(), clap::Error> {
-    let job = Job::of(given);
+/// Returns an error that names both options if a job does not use an option, or if two options contradict each other. `apart`:
+/// commands that ask about states and about runs, if one command asks about both.
+pub fn ensure_go_together(
+    command: &mut Command,
+    job: &Job,
+    given: &[String],
+    apart: Option<[String; 2]>,
+) -> Result<(), clap::Error> {
     let refused = job.unused(given).map(|unused| (unused, job.option(), "it has no effect there"));
     let Some((one, other, why)) = refused.or_else(|| contradiction(given)) else { return Ok(()) };
     let [one, other] = [one, other].map(|id| argument(command, id));
-    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}")))
+    let apart = apart.map(|[states, runs]| format!("; ask in two runs:\n\n  {states}\n  {runs}")).unwrap_or_default();
+    Err(command.error(ErrorKind::ArgumentConflict, format!("the argument '{one}' cannot be used with '{other}': {why}{apart}")))
 }
 
 /// An option as the usage shows it.
 fn argument(command: &Command, id: &str) -> String {
     command.get_arguments().find(|argument| argument.get_id() == id).map_or_else(|| id.into(), ToString::to_string)
-}
-
-/// Returns an error if a walk by hand, without a search, does not use a given option.
-pub fn ensure_only_steps(options: &Options) -> Result<()> {
-    match Job::Step.unused(&options.given) {
-        None => Ok(()),
-        Some(unused) => bail!(
-            "--{} cannot be used with --step here: nothing is asked (--goal, --invariant, --deadlock, --ltl, ...), so there is no \
-             search before the walk",
-            unused.replace('_', "-")
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -223,12 +276,25 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    const JOBS: [Job; 7] = [Job::Search, Job::Step, Job::Simulate, Job::Properties, Job::Dependencies, Job::Emit, Job::EmitBuchi];
+    fn jobs() -> [Job; 8] {
+        let file = || PathBuf::from("file");
+        [
+            Job::Search,
+            Job::Step,
+            Job::Simulate(Walks { walks: 2, depth: 10_000, seed: 1 }),
+            Job::Properties(file()),
+            Job::Dependencies(file()),
+            Job::Emit(file()),
+            Job::EmitBuchi(file()),
+            Job::Tables,
+        ]
+    }
 
     /// The options of the command line, by clap.
     fn options() -> Vec<String> {
         let command = Options::command();
-        command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+        let all = command.get_arguments().map(|argument| argument.get_id().to_string());
+        all.filter(|id| id != "help" && id != "version").collect()
     }
 
     /// An option with a value, after the options that it requires.
@@ -279,11 +345,11 @@ mod tests {
         }
         for (name, marks) in USES {
             assert!(options().iter().any(|option| option == name), "`{name}` is no option");
-            assert!(marks.len() == JOBS.len() && marks.chars().all(|mark| "u.-".contains(mark)), "{name}: {marks}");
+            assert!(marks.len() == jobs().len() && marks.chars().all(|mark| "u.-".contains(mark)), "{name}: {marks}");
             assert!(marks.contains('u') || name == "generate", "no job uses {name}");
         }
-        for (number, job) in JOBS.into_iter().enumerate() {
-            assert_eq!(job as usize, number);
+        for (number, job) in jobs().into_iter().enumerate() {
+            assert_eq!(job.column(), number);
             let chosen = USES.iter().find(|(name, _)| *name == job.option()).unwrap();
             assert_eq!(job.mark(chosen.1), 'u', "{job:?}");
         }
@@ -307,10 +373,12 @@ mod tests {
                     .filter(|option| *option == "model" || given.contains(&format!("--{}", option.replace('_', "-"))))
                     .cloned()
                     .collect();
-                let is_refused = Job::of(&given).unused(&given).is_some() || contradiction(&given).is_some();
+                // Two jobs are refused, whichever is chosen.
+                let job = jobs().into_iter().rev().find(|job| *job != Job::Step && has(&given, job.option())).unwrap();
+                let is_refused = job.unused(&given).is_some() || contradiction(&given).is_some();
                 match parsed(&[one, other]) {
                     Ok(options) => {
-                        assert!(!is_refused, "{one} {other}");
+                        assert!(!is_refused && options.job.column() == job.column(), "{one} {other}: {:?}", options.job);
                         assert!(given.iter().all(|option| has(&options.given, option)), "{given:?}: {:?}", options.given);
                         used += 1;
                     }
@@ -335,11 +403,11 @@ mod tests {
     #[test]
     fn a_walk_by_hand_uses_no_outputs() {
         for option in ["export", "coverage", "checkpoint", "record", "trace", "unreached", "table", "max_states", "keep_going"] {
-            let error = ensure_only_steps(&parsed(&["step", option]).unwrap()).unwrap_err().to_string();
+            let error = Job::only_steps(&parsed(&["step", option]).unwrap().given).unwrap_err().to_string();
             assert!(error.contains(&format!("--{} cannot be used with --step", option.replace('_', "-"))), "{error}");
         }
         for option in ["device", "timeout", "strict", "format", "no_property", "progress"] {
-            ensure_only_steps(&parsed(&["step", option]).unwrap()).unwrap();
+            assert_eq!(Job::only_steps(&parsed(&["step", option]).unwrap().given).unwrap(), Job::Step);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! cargo run --release -p warpset-explore -- --help
 //! ```
 
+mod apart;
 mod archive;
 mod ask;
 mod compiling;
@@ -23,14 +24,17 @@ mod record;
 mod reduce;
 mod report;
 mod search;
+mod searcher;
 mod simulate;
 mod spread;
 mod step;
+mod tables;
 mod task;
 
 use anyhow::{Error, Result};
 use clap::CommandFactory as _;
 use export::Form;
+use jobs::Job;
 use options::{Options, ProgressWhen};
 use outputs::Outputs;
 use search::search;
@@ -62,23 +66,24 @@ fn run(options: &Options) -> Result<u8> {
     }
     // The prints and files of rank 0 cover all ranks.
     program::print_nothing();
-    let (trace, progress) = (None, ProgressWhen::Never);
-    run_as(&Options { trace, progress, ..options.clone() }, &plan)
+    let mut silent = options.clone();
+    (silent.outputs.trace, silent.display.progress) = (None, ProgressWhen::Never);
+    run_as(&silent, &plan)
 }
 
 fn run_as(options: &Options, plan: &RankPlan) -> Result<u8> {
-    stopping::watch(options.timeout, options.json, "before the exploration began")?;
+    stopping::watch(options.limits.timeout, options.display.json, "before the exploration began")?;
     let start = Instant::now();
-    options.export.as_deref().map(Form::of).transpose()?;
-    let mut input = input::open(&options.model)?;
+    options.outputs.export.as_deref().map(Form::of).transpose()?;
+    let mut input = input::open(&options.input.model)?;
     let file = input.identity.take();
     let outputs = Outputs::open(options, file.as_ref())?;
-    let format = options.format.map_or_else(|| Format::of(&options.model), Ok)?;
-    let mut text = Text::read(format, input, &options.reading(format)?)?;
+    let format = options.input.format.map_or_else(|| Format::of(&options.input.model), Ok)?;
+    let mut text = Text::read(format, input, &options.input.reading(format)?)?;
     outputs.ensure_are_not(text.files())?;
-    options.encode(&mut text)?;
-    options.ensure_projects(text.model())?;
-    if let Some(file) = &options.properties {
+    options.input.encode(&mut text)?;
+    options.outputs.ensure_projects(text.model())?;
+    if let Job::Properties(file) = &options.job {
         return properties::rounds::answer(options, plan, &mut text, outputs, file, start);
     }
     let mut opened = Some(outputs);

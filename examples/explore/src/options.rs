@@ -1,13 +1,14 @@
 //! The command line.
 
+use crate::apart;
 use crate::export::Form;
-use crate::jobs;
+use crate::jobs::{self, Job};
 use crate::pictures::projection::Projection;
 use crate::simulate::requested;
 use anyhow::{Result, ensure};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use warpset_model::ir::Model;
 use warpset_model::language::{Format, Text};
 use warpset_model::net::encoding::Encoding;
 use warpset_model::network::Reading;
+use warpset_model::trace::States;
+use warpset_search::simulation::Walks;
 use warpset_search::table_kind::TableKind;
 use warpset_support::device::DeviceChoice;
 use warpset_support::exit;
@@ -77,42 +80,154 @@ Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; t
 Ctrl-C or SIGTERM ends the exploration with a report of everything found until then.
 ";
 
+// Flattened groups have descriptions of their own, which would replace this one if it were a comment only.
+const ABOUT: &str = "Explores all states that a model can reach, and checks them";
+
+/// Help of -h.
+const SHORT_HELP: &str = "\
+Explores all states that a model can reach, and checks them.  Usage: explore [OPTIONS] <MODEL>
+
+  explore peterson.dve                                      count states, transitions, deadlocks, levels
+  explore peterson.dve --deadlock                           find the shortest path to a state without any step
+  explore peterson.dve --invariant 'P_0.CS + P_1.CS <= 1'   find the shortest path to a state that violates the condition
+  explore puzzle.dve --goal 'board[0] == 1'                 find the shortest path to a state that satisfies the condition
+  explore peterson.dve --ltl 'G (P_0.wait -> F P_0.CS)'     check every run; show a violating one as a path and a loop
+  explore peterson.dve --deadlock --report page.html        write verdicts, path and message chart as a page to look at
+
+States   --deadlock  --invariant EXPR  --goal EXPR          what to look for in each state; may be combined
+         --keep-going                                       count all violating states instead of stopping at the first
+Runs     --ltl FORMULA  --ctl FORMULA                       linear and branching time
+         --ef EXPR  --livelock EXPR  --fair weak            what stays reachable; runs without progress; only fair runs
+Output   --report FILE.html  --trace FILE  --states         a page; the path as JSON, .svg or .txt; whole states in a path
+         --json  --export FILE  --unreached                 for programs; the state space (.aut, .npz, .dot); dead code
+Limits   --memory BYTES  --timeout TIME                     3G; 90s, 5m, 2h
+         --max-states N  --max-depth N                      stop early, with a report of what was found
+Walks    --step  --simulate WALKS                           step by hand; walk at random instead of searching
+Where    --workers N  --device gpu  --engine KIND           CPU threads, or GPUs; how successors are computed
+         --checkpoint FILE  --resume FILE                   save a search, and continue it
+Model    --const NAME=VALUE  --format LANGUAGE              DVE, SLCO, EXP, AUT, PNML
+
+--help describes all options and the conditions of each language.
+";
+
+/// Replaces the help that clap renders for -h. Other errors stay as they are.
+fn in_short(command: &mut clap::Command, error: clap::Error) -> clap::Error {
+    let is_short = error.kind() == ErrorKind::DisplayHelp && error.to_string() == command.render_help().to_string();
+    if !is_short {
+        return error;
+    }
+    command.clone().override_help(SHORT_HELP).try_get_matches_from(["explore", "-h"]).err().unwrap_or(error)
+}
+
 fn after_help() -> String {
     format!("{AFTER_HELP}\n{}", exit::HELP)
 }
 
 /// Explores all states that a model can reach, and checks them.
+// Help shows the headings, and the options of each, in the order of these groups: first what is used most.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "explore", version, after_help = after_help())]
+#[command(name = "explore", version, about = ABOUT, disable_help_flag = true, disable_version_flag = true)]
+#[command(after_help = after_help())]
 pub struct Options {
+    #[command(flatten)]
+    pub checks: CheckOptions,
+
+    #[command(flatten)]
+    pub runs: RunOptions,
+
+    #[command(flatten)]
+    pub outputs: OutputOptions,
+
+    #[command(flatten)]
+    pub measures: MeasureOptions,
+
+    #[command(flatten)]
+    pub display: DisplayOptions,
+
+    #[command(flatten)]
+    pub limits: LimitOptions,
+
+    #[command(flatten)]
+    pub walks: WalkOptions,
+
+    #[command(flatten)]
+    pub table: TableOptions,
+
+    #[command(flatten)]
+    pub checkpoints: CheckpointOptions,
+
+    #[command(flatten)]
+    pub ranks: RankOptions,
+
+    #[command(flatten)]
+    pub input: InputOptions,
+
+    /// Print a man page or the completions of a shell, and exit. Must be the only option.
+    #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Help")]
+    pub generate: Option<Generate>,
+
+    /// Print help: the most used options and examples (-h), or everything (--help).
+    #[arg(short, long, action = ArgAction::Help, help_heading = "Help")]
+    help: Option<bool>,
+
+    /// Print the version.
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = "Help")]
+    version: Option<bool>,
+
+    /// The options that the command line has, by their identifiers.
+    #[arg(skip)]
+    pub given: Vec<String>,
+
+    /// The work that these options choose.
+    #[arg(skip)]
+    pub job: Job,
+}
+
+/// The model, and how it is read.
+#[derive(Args, Clone, Debug)]
+pub struct InputOptions {
     /// The model file; - reads standard input.
     pub model: PathBuf,
 
     /// Language of the model [default: by the file's extension; DVE if that is unknown]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "Model")]
     pub format: Option<Format>,
-
-    /// Networks only: do not synchronize labels of this gate, as if it were the hidden label `i`. CADP can treat `rate` and
-    /// `prob` like this. May be repeated. An unknown gate causes a warning.
-    #[arg(long, value_name = "GATE")]
-    pub interleave: Vec<String>,
-
-    /// Networks only: labels in no vector of a `par using` occur without synchronization, as in GPUexplore 1.0. Without this
-    /// option they never occur, as in EXP.
-    #[arg(long)]
-    pub independent: bool,
 
     /// Give a constant of a DVE model another value, a variable of an SLCO object another initial value, or a place of a Petri
     /// net another initial marking. A constant N of process P is P.N. May be repeated.
-    #[arg(id = "const", long = "const", value_name = "NAME=VALUE")]
+    #[arg(id = "const", long = "const", value_name = "NAME=VALUE", help_heading = "Model")]
     pub constants: Vec<String>,
 
-    /// Petri nets only: bits for the tokens of a place for which no bound is proved, from 2 to 31. When a place gets more tokens
+    /// Ignore the property process of the model: explore and check the states of the other processes only.
+    #[arg(long, help_heading = "DVE")]
+    pub no_property: bool,
+
+    /// Do not synchronize labels of this gate, as if it were the hidden label `i`. CADP can treat `rate` and
+    /// `prob` like this. May be repeated. An unknown gate causes a warning.
+    #[arg(long, value_name = "GATE", help_heading = "Networks")]
+    pub interleave: Vec<String>,
+
+    /// Labels in no vector of a `par using` occur without synchronization, as in GPUexplore 1.0. Without this
+    /// option they never occur, as in EXP.
+    #[arg(long, help_heading = "Networks")]
+    pub independent: bool,
+
+    /// Bits for the tokens of a place for which no bound is proved, from 2 to 31. When a place gets more tokens
     /// than they hold, the search begins again with 4, 8, 16 and then 31 bits [default: 8, or fewer if states are too long]
     // A place of one bit is one that the NUPN section says is safe.
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(2..=31))]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(2..=31), help_heading = "Petri nets")]
     pub token_bits: Option<u32>,
 
+    /// Answer the properties of this file, in the XML format of the Model Checking Contest: a line `FORMULA NAME VERDICT` for
+    /// each. Or one of ReachabilityDeadlock, OneSafe, QuasiLiveness, StableMarking and Liveness. With --trace, a path for each
+    /// marking that decides a property, and a run for each formula that is violated.
+    #[arg(long, value_name = "FILE", help_heading = "Petri nets")]
+    pub properties: Option<PathBuf>,
+}
+
+/// Checks of states, and how strict they are.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
     /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
     /// step `end -> end {}`. Without this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is
     /// given.)
@@ -127,25 +242,39 @@ pub struct Options {
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Checks")]
     pub goal: Vec<String>,
 
+    /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
+    /// ends the exploration, and the path then leads to it.
+    #[arg(long, help_heading = "Checks")]
+    pub keep_going: bool,
+
+    /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
+    /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
+    /// asked. Counts are those of the reduced search.
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Checks")]
+    pub reduce: Option<Reduce>,
+
+    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
+    #[arg(long, help_heading = "Checks")]
+    pub strict: bool,
+}
+
+/// The question about runs or paths.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
     /// A formula of linear temporal logic that every run must satisfy. A violating run is shown as a path and a loop. Replaces
     /// the model's own property process, if it has one.
     #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub ltl: Option<String>,
 
-    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based Büchi acceptance or `t`; its
-    /// propositions are conditions. Replaces the model's own property process, if it has one.
-    #[arg(long, value_name = "FILE", help_heading = "Runs")]
-    pub buchi: Option<PathBuf>,
+    /// A formula of branching time (CTL), whose verdict is that of the initial state: `AG (try -> AF critical)`. A path ends in a
+    /// deadlock. May be repeated: all formulas are evaluated after one exploration. Shows a path, if one path shows the verdict.
+    #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
+    pub ctl: Vec<String>,
 
     /// A condition that must stay reachable from every state. If not, shows the shortest path to a state from which it cannot be
     /// reached.
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
     pub ef: Option<String>,
-
-    /// A formula of branching time (CTL), whose verdict is that of the initial state: `AG (try -> AF critical)`. A path ends in a
-    /// deadlock. May be repeated: all formulas are evaluated after one exploration. Shows a path, if one path shows the verdict.
-    #[arg(long, value_name = "FORMULA", allow_hyphen_values = true, value_parser = expression, help_heading = "Runs")]
-    pub ctl: Vec<String>,
 
     /// Search for a livelock: a set of states that cannot be left and has steps, but no state in which this condition (progress)
     /// holds. Shows the shortest path to it.
@@ -158,53 +287,129 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "KIND", help_heading = "Runs")]
     pub fair: Option<Fairness>,
 
+    /// A Büchi automaton that accepts the forbidden runs, in the HOA format with state-based Büchi acceptance or `t`; its
+    /// propositions are conditions. Replaces the model's own property process, if it has one.
+    #[arg(long, value_name = "FILE", help_heading = "Runs")]
+    pub buchi: Option<PathBuf>,
+
     /// Write the automaton of the forbidden runs and exit: in the HOA format, or for Graphviz if the name ends with .dot.
     #[arg(long, value_name = "FILE", help_heading = "Runs")]
     pub emit_buchi: Option<PathBuf>,
+}
 
-    /// Ignore the property process of the model: explore and check the states of the other processes only.
-    #[arg(long, help_heading = "Runs")]
-    pub no_property: bool,
+/// Measurements beside the search.
+#[derive(Args, Clone, Debug)]
+pub struct MeasureOptions {
+    /// Name in the report which states of processes, transitions and labels never occur in the states that were found. Reads all
+    /// states again after the search, by the interpreter.
+    #[arg(long, help_heading = "Output")]
+    pub unreached: bool,
 
-    /// Answer the properties of this file, in the XML format of the Model Checking Contest: a line `FORMULA NAME VERDICT` for
-    /// each. Or one of ReachabilityDeadlock, OneSafe, QuasiLiveness, StableMarking and Liveness. With --trace, a path for each
-    /// marking that decides a property, and a run for each formula that is violated. Petri nets only.
-    #[arg(long, value_name = "FILE", help_heading = "Checks")]
-    pub properties: Option<PathBuf>,
+    /// Write coverage as JSON: the number of found states for each state of a process or component, and the number of steps for
+    /// each transition or label. Implies --unreached.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub coverage: Option<PathBuf>,
 
-    /// Explore all states even if a violation is found; the path leads to the first violation. Only a fault of the model still
-    /// ends the exploration, and the path then leads to it.
-    #[arg(long, help_heading = "Checks")]
-    pub keep_going: bool,
+    /// Measure which activities take the GPU's time, and the throughput of the table alone for comparison. Slows the search by a
+    /// few percent.
+    #[arg(long, alias = "cycles", help_heading = "Output")]
+    pub gpu_time: bool,
+}
 
-    /// Treat warnings as errors: refuse models and conditions that would not be evaluated as written.
-    #[arg(long, help_heading = "Checks")]
-    pub strict: bool,
+/// Where a search ends early.
+#[derive(Args, Clone, Debug)]
+pub struct LimitOptions {
+    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits")]
+    pub timeout: Option<Duration>,
 
-    /// Take only some of the steps from each state, and still find what is asked (stubborn sets). `deadlocks`: every deadlock
-    /// state. `goal`: a state of a --goal, or one that violates an --invariant or assertion, at the same depth. `auto`: what is
-    /// asked. Counts are those of the reduced search.
-    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Checks")]
-    pub reduce: Option<Reduce>,
+    /// Stop after the round in which the number of states reaches this one [default: no limit]
+    #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_states: Option<u64>,
 
-    /// Write which steps depend on each other, with the reasons: a line for each two that do not accord, and for each that may
-    /// make a condition of another true. Does nothing else.
-    #[arg(long, value_name = "FILE", help_heading = "Checks")]
-    pub dependencies: Option<PathBuf>,
+    /// Stop when all states that at most this number of steps reach are checked [default: no limit]
+    #[arg(long, value_name = "STEPS", value_parser = parse_count, help_heading = "Limits")]
+    pub max_depth: Option<u64>,
+}
 
+/// The files to write.
+#[derive(Args, Clone, Debug)]
+pub struct OutputOptions {
     /// Write the path to the violation: as a message chart if the name ends with .svg or .txt, else as JSON. If nothing is found,
     /// nothing is written, and an earlier file stays as it was.
-    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
 
     /// Write the report as one page of HTML that opens without a network: verdicts, the path with its states and message chart,
     /// and the figures of the run.
-    #[arg(long, value_name = "FILE", help_heading = "Checks")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub report: Option<PathBuf>,
 
+    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
+    /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
+    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
+    /// ends early.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub export: Option<PathBuf>,
+
+    /// Merge states in the picture of --export graph.dot: draw a node for each combination of the states of these processes or
+    /// components, or of the values of these variables or places. May be repeated.
+    #[arg(long, value_name = "NAMES", requires = "export", help_heading = "Output")]
+    pub project: Vec<String>,
+
+    /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
+    /// order.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub record: Option<PathBuf>,
+
+    /// Limit of --record, in bytes of vectors. Beyond it the exploration continues, and the report counts the vectors left out.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "2^32",
+        value_parser = parse_count,
+        requires = "record",
+        help_heading = "Output"
+    )]
+    pub record_bytes: u64,
+
+    /// Write which steps depend on each other, with the reasons: a line for each two that do not accord, and for each that may
+    /// make a condition of another true. Does nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub dependencies: Option<PathBuf>,
+
+    /// Write the CUDA C++ program of this search and exit. Needs no GPU.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub emit: Option<PathBuf>,
+
+    /// Print how many bytes a state of the model takes in each kind of table, and which table a search takes, and exit.
+    #[arg(long, help_heading = "Output")]
+    pub tables: bool,
+}
+
+/// Options of what is printed.
+#[derive(Args, Clone, Debug)]
+pub struct DisplayOptions {
+    /// Show the whole state after each step of a path, in the text and in the files of --trace, and not only what changes.
+    #[arg(long, help_heading = "Output")]
+    pub states: bool,
+
+    /// Print the report, including the path, as one JSON object. After an error, print an object with `error` and `exit_code`.
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: also
+    /// elsewhere, as one line per second. `never`: not at all.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub progress: ProgressWhen,
+}
+
+/// Walks, by hand or at random.
+#[derive(Args, Clone, Debug)]
+pub struct WalkOptions {
     /// Step through the model by commands from standard input (? lists them). With a check, the search runs first, and the path
     /// that it finds can be followed. Without one, there is no search.
-    #[arg(long, help_heading = "Checks")]
+    #[arg(long, help_heading = "Walks")]
     pub step: bool,
 
     /// Take random walks instead of a search: WALKS walks of at most DEPTH steps (default: 10,000), without a table, on CPU
@@ -213,47 +418,26 @@ pub struct Options {
     #[arg(
         long,
         value_name = "WALKS[,DEPTH]",
-        value_parser = requested::parse,
-        help_heading = "Checks"
-    )]
+        value_parser = requested::parse, help_heading = "Walks")]
     pub simulate: Option<requested::Requested>,
 
     /// Seed of the random walks. A seed repeats all walks exactly, with any number of threads and any engine.
-    #[arg(long, value_name = "SEED", default_value = "1", requires = "simulate", help_heading = "Checks")]
+    #[arg(long, value_name = "SEED", default_value = "1", requires = "simulate", help_heading = "Walks")]
     pub seed: u64,
+}
 
-    /// Name in the report which states of processes, transitions and labels never occur in the states that were found. Reads all
-    /// states again after the search, by the interpreter.
-    #[arg(long, help_heading = "Limits and output")]
-    pub unreached: bool,
-
-    /// Write coverage as JSON: the number of found states for each state of a process or component, and the number of steps for
-    /// each transition or label. Implies --unreached.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub coverage: Option<PathBuf>,
+/// The table and its device, and the engine that fills it.
+#[derive(Args, Clone, Debug)]
+pub struct TableOptions {
+    /// Number of CPU threads that search: short for --device cpu:N.
+    #[arg(long, value_name = "N", help_heading = "Table and engine")]
+    pub workers: Option<u32>,
 
     /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (same as gpu:0) or gpu:NUMBER. `best` is the GPU with the
     /// most memory, or else the CPU; it is one GPU even if there are several. With gpu:0,1 or gpu:all the table is distributed
     /// over several GPUs, one rank on each.
-    #[arg(long, default_value = "best", help_heading = "Table")]
+    #[arg(long, default_value = "best", help_heading = "Table and engine")]
     pub device: DeviceChoice,
-
-    /// Number of CPU threads that search: short for --device cpu:N.
-    #[arg(long, value_name = "N", help_heading = "Table")]
-    pub workers: Option<u32>,
-
-    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. If the states fill
-    /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
-    /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
-    /// buckets.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
-    pub table: TableChoice,
-
-    /// Keep the parent of each state in an indexed table: 4 bytes a state. These tell which states a level has, for the path to
-    /// a violation; otherwise the levels before it are explored again. With --table indexed this is automatic if the search
-    /// checks anything.
-    #[arg(long, help_heading = "Table")]
-    pub parents: bool,
 
     /// Engine of the search. `gpu`: a kernel that stays on the table's GPU. `compiled`: threads with next-state functions
     /// compiled by the system's C++ compiler, or by the one that the variable CXX names. `interpreted`: threads with the
@@ -261,54 +445,77 @@ pub struct Options {
     /// compiler after 0.1 s, and switches to compiled code when it is ready; without a compiler it stays interpreted. Compiled
     /// code is kept for the next search in the folder WARPSET_CACHE_DIR, or in the user's cache folder, unless WARPSET_CACHE is
     /// off.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Table")]
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Table and engine")]
     pub engine: EngineKind,
 
-    /// Distribute the table over this number of ranks in this process, 1 to 256, for tests. The ranks share the threads or the
-    /// GPU of --device. With several GPUs, the number must be a multiple of the number of GPUs. Counts and findings do not
-    /// change.
-    #[arg(long, value_name = "RANKS", value_parser = parse_ranks, help_heading = "Ranks")]
-    pub local_ranks: Option<u16>,
+    /// How states are stored. `auto` is tree for states of 8 words or more and with --nodes, else bucket. If the states fill
+    /// --memory, the search begins again as compact (2 words) or tree-compact (3 or more), which take less memory and more time.
+    /// It is indexed if --parents is given, or if the table of --capacity fits the memory with an index but not in
+    /// buckets.
+    #[arg(
+        id = "table",
+        long = "table",
+        value_name = "TABLE",
+        value_enum,
+        default_value = "auto",
+        help_heading = "Table and engine"
+    )]
+    pub choice: TableChoice,
 
-    /// Number of this process among several, from 0. Only needed if no launcher (mpirun, mpiexec, srun, torchrun) sets it in the
-    /// environment. Process n of a host uses GPU n of the visible GPUs, or of the GPUs that --device names. Rank 0 prints and
-    /// writes files.
-    #[arg(long, value_name = "RANK", help_heading = "Ranks")]
-    pub rank: Option<usize>,
-
-    /// Number of processes. Only needed if no launcher sets it in the environment. With 1, this process searches alone even under
-    /// a launcher. --capacity applies to all ranks together, --nodes to each rank, and --memory to each device.
-    #[arg(long, value_name = "RANKS", help_heading = "Ranks")]
-    pub ranks: Option<usize>,
-
-    /// Meeting place of the processes: file:PATH in a folder that all of them can access, or tcp:HOST:PORT, where rank 0 listens
-    /// until all have connected. Over TCP, the environment variable WARPSET_RENDEZVOUS_TOKEN must be the same secret for all of
-    /// them; it crosses the network unencrypted. Not needed with torchrun, which sets the place.
-    #[arg(long, value_name = "PLACE", help_heading = "Ranks")]
-    pub rendezvous: Option<String>,
-
-    /// Measure which activities take the GPU's time, and the throughput of the table alone for comparison. Slows the search by a
-    /// few percent.
-    #[arg(long, alias = "cycles", help_heading = "Limits and output")]
-    pub gpu_time: bool,
+    /// Memory limit of the table and the waiting states, in bytes. While a table grows, the old and the new one count [default:
+    /// 80 % of the free memory]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Limits")]
+    pub memory: Option<u64>,
 
     /// Initial number of slots. The table grows when it is 85 % full [default: on a CPU 2^20, or fewer to fit --memory; on a GPU
     /// as many as fit --memory with the list of states, without --memory 2^29, or fewer to fit a quarter of its free memory; and
     /// at most the states that the model can have]
-    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table and engine")]
     pub capacity: Option<u64>,
 
     /// Initial number of node slots of a tree table. States of 1 or 2 words have no nodes. If only the node table is full, only
     /// it grows; with several ranks both grow together [default: --capacity, if given; else the number of slots up to 2^20, and
     /// beyond that an eighth of it, but at least 2^20]
-    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table")]
+    #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table and engine")]
     pub nodes: Option<u64>,
 
-    /// Memory limit of the table and the waiting states, in bytes. While a table grows, the old and the new one count [default:
-    /// 80 % of the free memory]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Table")]
-    pub memory: Option<u64>,
+    /// Keep the parent of each state in an indexed table: 4 bytes a state. These tell which states a level has, for the path to
+    /// a violation; otherwise the levels before it are explored again. With --table indexed this is automatic if the search
+    /// checks anything.
+    #[arg(long, help_heading = "Table and engine")]
+    pub parents: bool,
+}
 
+/// The ranks of a distributed table.
+#[derive(Args, Clone, Debug)]
+pub struct RankOptions {
+    /// Distribute the table over this number of ranks in this process, 1 to 256, for tests. The ranks share the threads or the
+    /// GPU of --device. With several GPUs, the number must be a multiple of the number of GPUs. Counts and findings do not
+    /// change.
+    #[arg(long, value_name = "RANKS", value_parser = parse_ranks, help_heading = "Several GPUs or processes")]
+    pub local_ranks: Option<u16>,
+
+    /// Number of this process among several, from 0. Only needed if no launcher (mpirun, mpiexec, srun, torchrun) sets it in the
+    /// environment. Process n of a host uses GPU n of the visible GPUs, or of the GPUs that --device names. Rank 0 prints and
+    /// writes files.
+    #[arg(long, value_name = "RANK", help_heading = "Several GPUs or processes")]
+    pub rank: Option<usize>,
+
+    /// Number of processes. Only needed if no launcher sets it in the environment. With 1, this process searches alone even under
+    /// a launcher. --capacity applies to all ranks together, --nodes to each rank, and --memory to each device.
+    #[arg(long, value_name = "RANKS", help_heading = "Several GPUs or processes")]
+    pub ranks: Option<usize>,
+
+    /// Meeting place of the processes: file:PATH in a folder that all of them can access, or tcp:HOST:PORT, where rank 0 listens
+    /// until all have connected. Over TCP, the environment variable WARPSET_RENDEZVOUS_TOKEN must be the same secret for all of
+    /// them; it crosses the network unencrypted. Not needed with torchrun, which sets the place.
+    #[arg(long, value_name = "PLACE", help_heading = "Several GPUs or processes")]
+    pub rendezvous: Option<String>,
+}
+
+/// Searches that are saved and resumed.
+#[derive(Args, Clone, Debug)]
+pub struct CheckpointOptions {
     /// Save the search in this file at intervals, and when a limit, --timeout, Ctrl-C or SIGTERM ends it; --resume continues it.
     /// The file has the whole table and the waiting states. Each checkpoint replaces the previous one completely, even if the
     /// program is killed.
@@ -340,67 +547,6 @@ pub struct Options {
     /// differ. The table is read from the file, and keeps its kind.
     #[arg(long, value_name = "FILE", help_heading = "Checkpoints")]
     pub resume: Option<PathBuf>,
-
-    /// Time limit since the start, in seconds or with a unit: 90, 1.5, 90s, 5m, 2h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Limits and output")]
-    pub timeout: Option<Duration>,
-
-    /// Stop after the round in which the number of states reaches this one [default: no limit]
-    #[arg(long, value_name = "STATES", value_parser = parse_positive, help_heading = "Limits and output")]
-    pub max_states: Option<u64>,
-
-    /// Stop when all states that at most this number of steps reach are checked [default: no limit]
-    #[arg(long, value_name = "STEPS", value_parser = parse_count, help_heading = "Limits and output")]
-    pub max_depth: Option<u64>,
-
-    /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
-    /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
-    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
-    /// ends early.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub export: Option<PathBuf>,
-
-    /// Merge states in the picture of --export graph.dot: draw a node for each combination of the states of these processes or
-    /// components, or of the values of these variables or places. May be repeated.
-    #[arg(long, value_name = "NAMES", requires = "export", help_heading = "Limits and output")]
-    pub project: Vec<String>,
-
-    /// Write all vectors offered to the table to an .npz file, for the example `replay`. With --device cpu:1 they are in search
-    /// order.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub record: Option<PathBuf>,
-
-    /// Limit of --record, in bytes of vectors. Beyond it the exploration continues, and the report counts the vectors left out.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value = "2^32",
-        value_parser = parse_count,
-        requires = "record",
-        help_heading = "Limits and output"
-    )]
-    pub record_bytes: u64,
-
-    /// Show progress on standard error. `auto`: on a terminal, once a search takes longer than a second. `always`: also
-    /// elsewhere, as one line per second. `never`: not at all.
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto", help_heading = "Limits and output")]
-    pub progress: ProgressWhen,
-
-    /// Write the CUDA C++ program of this search and exit. Needs no GPU.
-    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
-    pub emit: Option<PathBuf>,
-
-    /// Print the report, including the path, as one JSON object. After an error, print an object with `error` and `exit_code`.
-    #[arg(long, help_heading = "Limits and output")]
-    pub json: bool,
-
-    /// Print a man page or the completions of a shell, and exit. Must be the only option.
-    #[arg(long, value_enum, value_name = "KIND", exclusive = true, help_heading = "Limits and output")]
-    pub generate: Option<Generate>,
-
-    /// The options that the command line has, by their identifiers.
-    #[arg(skip)]
-    pub given: Vec<String>,
 }
 
 /// Parses a condition or a formula, which may begin with a minus sign. A value that is an option of this program is none: its own
@@ -408,8 +554,7 @@ pub struct Options {
 fn expression(text: &str) -> Result<String, String> {
     let option = text.split_once('=').map_or(text, |(option, _)| option);
     let command = Options::command();
-    let is_long =
-        |name: &str| name == "help" || name == "version" || command.get_arguments().any(|of| of.get_long() == Some(name));
+    let is_long = |name: &str| command.get_arguments().any(|of| of.get_long() == Some(name));
     let is_option = option.strip_prefix("--").is_some_and(|name| is_long(name) || name.is_empty());
     if is_option || ["-h", "-V"].contains(&option) {
         return Err(format!("{option} is an option, so the condition before it is missing"));
@@ -468,29 +613,83 @@ pub enum ProgressWhen {
     Never,
 }
 
+impl DisplayOptions {
+    /// Parts of the states that paths show.
+    pub fn shown(&self) -> States {
+        if self.states { States::Whole } else { States::Changes }
+    }
+}
+
 impl Options {
     /// Parses a command line. Options that do not go together are an error.
     pub fn parsed(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let mut command = with_negative_numbers(Self::command());
-        let matches = command.try_get_matches_from_mut(arguments)?;
+        let matches = command.try_get_matches_from_mut(arguments).map_err(|error| in_short(&mut command, error))?;
         let mut options = Self::from_arg_matches(&matches)?;
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());
         options.given = all.filter(|id| matches.try_contains_id(id).is_ok() && is_given(id)).collect();
-        jobs::ensure_go_together(&mut command, &options.given)?;
-        if let Some(workers) = options.workers {
+        options.job = Job::of(&options);
+        let in_two = apart::commands(&command, &matches, &options.given);
+        jobs::ensure_go_together(&mut command, &options.job, &options.given, in_two)?;
+        if let Some(workers) = options.table.workers {
             let device = format!("cpu:{workers}").parse();
-            options.device =
+            options.table.device =
                 device.map_err(|why| command.error(ErrorKind::ValueValidation, format!("--workers {workers}: {why}")))?;
         }
         Ok(options)
     }
 
-    /// Severity of parts that are not computed as written.
-    pub fn severity(&self) -> Severity {
-        if self.strict { Severity::Error } else { Severity::Warning }
+    /// Whether a search writes before it ends, or continues what was written.
+    pub fn writes_during_search(&self) -> bool {
+        let Self { outputs, checkpoints, .. } = self;
+        outputs.export.is_some() || outputs.record.is_some() || checkpoints.checkpoint.is_some() || checkpoints.resume.is_some()
     }
 
+    /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
+    /// feature.
+    pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
+        let records = self.outputs.record.is_some();
+        if on_ranks {
+            ensure!(!records, "--record cannot be combined with ranks: it needs a search in one table");
+            ensure!(!self.walks.step, "--step cannot be combined with ranks: it needs a search in one table");
+            let counts = self.measures.coverage.is_some() || self.measures.unreached;
+            ensure!(!counts, "--coverage and --unreached cannot be combined with ranks: they need a search in one table");
+            ensure!(self.outputs.export.is_none(), "--export cannot be combined with ranks: it needs a search in one table");
+            ensure!(!self.measures.gpu_time, "--gpu-time cannot be combined with ranks: it needs --engine gpu in one table");
+            let keeps = self.checkpoints.checkpoint.is_some() || self.checkpoints.resume.is_some();
+            ensure!(!self.table.parents, "--parents cannot be combined with ranks: it needs a search in one table");
+            ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
+        }
+        if self.checks.reduce.is_some() {
+            let is_gpu = self.table.engine == EngineKind::Gpu;
+            ensure!(
+                !on_ranks || !is_gpu,
+                "--reduce on ranks needs --engine interpreted or compiled: ranks that compute on GPUs take all steps"
+            );
+        }
+        if self.outputs.exports_during_search() {
+            let is_interpreted = matches!(self.table.engine, EngineKind::Auto | EngineKind::Interpreted);
+            ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
+            return Ok(EngineKind::Interpreted);
+        }
+        let on_threads = self.outputs.need_threads() || (on_ranks && self.checks.reduce.is_some());
+        let engine = match self.table.engine {
+            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !on_threads => EngineKind::Gpu,
+            other => other,
+        };
+        if engine == EngineKind::Gpu {
+            ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
+            ensure!(!records, "--record needs --engine interpreted or compiled: the engine on the GPU cannot record");
+            ensure!(device.is_gpu(), "--engine gpu needs a table on a GPU, but --device chose {device}");
+        } else {
+            ensure!(!self.measures.gpu_time, "--gpu-time needs --engine gpu: only the engine on the GPU measures its time");
+        }
+        Ok(engine)
+    }
+}
+
+impl InputOptions {
     /// Settings for reading a network. Returns an error if they are given for another language.
     pub fn reading(&self, format: Format) -> Result<Reading> {
         let is_network = matches!(format, Format::Exp | Format::Aut);
@@ -499,21 +698,6 @@ impl Options {
         ensure!(!is_network || self.constants.is_empty(), "--const is for DVE, SLCO and Petri nets: a network has no constants");
         let constants = Constants::parse(&self.constants)?;
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent, constants })
-    }
-
-    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
-    pub fn exports_during_search(&self) -> bool {
-        self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
-    }
-
-    /// Whether something is searched for, other than by a property process of the model.
-    pub fn asks(&self) -> bool {
-        let conditions = !self.invariant.is_empty() || !self.goal.is_empty();
-        self.deadlock
-            || conditions
-            || [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some())
-            || self.buchi.is_some()
-            || !self.ctl.is_empty()
     }
 
     /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
@@ -526,6 +710,45 @@ impl Options {
             }
         }
     }
+}
+
+impl CheckOptions {
+    /// Severity of parts that are not computed as written.
+    pub fn severity(&self) -> Severity {
+        if self.strict { Severity::Error } else { Severity::Warning }
+    }
+
+    /// Whether states are searched for.
+    pub fn asks(&self) -> bool {
+        self.deadlock || !self.invariant.is_empty() || !self.goal.is_empty()
+    }
+}
+
+impl RunOptions {
+    /// Whether something is asked, other than by a property process of the model.
+    pub fn asks(&self) -> bool {
+        let formulas = [&self.ltl, &self.ef, &self.livelock].iter().any(|text| text.is_some());
+        formulas || self.buchi.is_some() || !self.ctl.is_empty()
+    }
+}
+
+impl WalkOptions {
+    /// The random walks to take, if they are asked for.
+    pub fn asked(&self) -> Option<Walks> {
+        self.simulate.map(|requested::Requested { walks, depth }| Walks { walks, depth, seed: self.seed })
+    }
+}
+
+impl OutputOptions {
+    /// Whether the search itself must pass its states and transitions on: for every export but a picture.
+    pub fn exports_during_search(&self) -> bool {
+        self.export.as_deref().is_some_and(|path| Form::of(path).is_ok_and(|form| form != Form::Dot))
+    }
+
+    /// Whether a requested file needs an engine by threads, on any device.
+    pub fn need_threads(&self) -> bool {
+        self.record.is_some() || self.exports_during_search()
+    }
 
     /// Returns an error if a picture cannot be merged as requested.
     pub fn ensure_projects(&self, model: &Model) -> Result<()> {
@@ -536,61 +759,16 @@ impl Options {
         );
         Projection::new(model, &self.project).map(drop)
     }
+}
 
+impl TableOptions {
     /// The kind of table for states of `words` words.
-    pub fn table_of(&self, words: usize) -> TableKind {
+    pub fn kind_for(&self, words: usize) -> TableKind {
         let best = if words >= 8 || self.nodes.is_some() { TableKind::Tree } else { TableKind::Bucket };
-        match self.table.kind() {
+        match self.choice.kind() {
             Some(TableKind::Compact) if words > KEY_WORDS => TableKind::TreeCompact,
             kind => kind.unwrap_or(best),
         }
-    }
-
-    /// Whether a requested feature needs an engine by threads, on any device.
-    pub fn finds_on_threads(&self) -> bool {
-        self.record.is_some() || self.exports_during_search()
-    }
-
-    /// The engine for a table on this device; `auto` remains for threads. Returns an error if the engine lacks a requested
-    /// feature.
-    pub fn engine_on(&self, device: &Device, on_ranks: bool) -> Result<EngineKind> {
-        let records = self.record.is_some();
-        if on_ranks {
-            ensure!(!records, "--record cannot be combined with ranks: it needs a search in one table");
-            ensure!(!self.step, "--step cannot be combined with ranks: it needs a search in one table");
-            let counts = self.coverage.is_some() || self.unreached;
-            ensure!(!counts, "--coverage and --unreached cannot be combined with ranks: they need a search in one table");
-            ensure!(self.export.is_none(), "--export cannot be combined with ranks: it needs a search in one table");
-            ensure!(!self.gpu_time, "--gpu-time cannot be combined with ranks: it needs --engine gpu in one table");
-            let keeps = self.checkpoint.is_some() || self.resume.is_some();
-            ensure!(!self.parents, "--parents cannot be combined with ranks: it needs a search in one table");
-            ensure!(!keeps, "--checkpoint and --resume cannot be combined with ranks: they need a search in one table");
-        }
-        if self.reduce.is_some() {
-            let is_gpu = self.engine == EngineKind::Gpu;
-            ensure!(
-                !on_ranks || !is_gpu,
-                "--reduce on ranks needs --engine interpreted or compiled: ranks that compute on GPUs take all steps"
-            );
-        }
-        if self.exports_during_search() {
-            let is_interpreted = matches!(self.engine, EngineKind::Auto | EngineKind::Interpreted);
-            ensure!(is_interpreted, "--export needs --engine interpreted: only the interpreter knows the labels of steps");
-            return Ok(EngineKind::Interpreted);
-        }
-        let on_threads = self.finds_on_threads() || (on_ranks && self.reduce.is_some());
-        let engine = match self.engine {
-            EngineKind::Auto if cfg!(feature = "cuda") && device.is_gpu() && !on_threads => EngineKind::Gpu,
-            other => other,
-        };
-        if engine == EngineKind::Gpu {
-            ensure!(cfg!(feature = "cuda"), "this build has no engine for GPUs: warpset's feature `cuda` is off");
-            ensure!(!records, "--record needs --engine interpreted or compiled: the engine on the GPU cannot record");
-            ensure!(device.is_gpu(), "--engine gpu needs a table on a GPU, but --device chose {device}");
-        } else {
-            ensure!(!self.gpu_time, "--gpu-time needs --engine gpu: only the engine on the GPU measures its time");
-        }
-        Ok(engine)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The files that are written at the end.
 
+use crate::jobs::Job;
 use crate::options::Options;
 use crate::pictures::chart::Chart;
 use anyhow::{Context, Error, Result, ensure};
@@ -14,37 +15,40 @@ pub struct Outputs {
     pub trace: Option<Output>,
     pub report: Option<Output>,
     pub record: Option<Output>,
-    pub emit: Option<Output>,
     pub export: Option<Output>,
-    pub emit_buchi: Option<Output>,
     pub coverage: Option<Output>,
-    pub dependencies: Option<Output>,
+    /// The only file of the job, if it has one: that of `--emit`, `--emit-buchi` or `--dependencies`.
+    pub only: Option<Output>,
 }
 
 impl Outputs {
     /// Opens the files, unless one of them is the model or another output.
     pub fn open(options: &Options, model: Option<&output::Identity>) -> Result<Self> {
-        let open = |option, path: &Option<_>| {
-            let output = path.as_deref().map(|path| Output::open(option, path)).transpose()?;
+        let Options { outputs: files, measures, checkpoints, job, .. } = options;
+        let open = |option, path: Option<&Path>| {
+            let output = path.map(|path| Output::open(option, path)).transpose()?;
             output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
             Ok::<_, Error>(output)
         };
-        let trace = open("--trace", &options.trace)?;
-        let report = open("--report", &options.report)?;
-        let mut record = open("--record", &options.record)?;
-        let emit = open("--emit", &options.emit)?;
-        let export = open("--export", &options.export)?;
-        let emit_buchi = open("--emit-buchi", &options.emit_buchi)?;
-        let coverage = open("--coverage", &options.coverage)?;
-        let dependencies = open("--dependencies", &options.dependencies)?;
+        let trace = open("--trace", files.trace.as_deref())?;
+        let report = open("--report", files.report.as_deref())?;
+        let mut record = open("--record", files.record.as_deref())?;
+        let export = open("--export", files.export.as_deref())?;
+        let coverage = open("--coverage", measures.coverage.as_deref())?;
+        let only = match job {
+            Job::Emit(path) => open("--emit", Some(path))?,
+            Job::EmitBuchi(path) => open("--emit-buchi", Some(path))?,
+            Job::Dependencies(path) => open("--dependencies", Some(path))?,
+            Job::Search | Job::Step | Job::Simulate(_) | Job::Properties(_) | Job::Tables => None,
+        };
         record.iter_mut().try_for_each(Output::ensure_seeks)?;
-        if let Some(path) = &options.checkpoint {
-            let all = [&trace, &report, &record, &emit, &export, &emit_buchi, &coverage, &dependencies].into_iter().flatten();
+        if let Some(path) = &checkpoints.checkpoint {
+            let all = [&trace, &report, &record, &export, &coverage, &only].into_iter().flatten();
             ensure_can_be_checkpoint(path, all, model)?;
         }
-        let outputs = Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies };
+        let outputs = Self { trace, report, record, export, coverage, only };
         let all = outputs.all();
-        if let Some(path) = &options.resume {
+        if let Some(path) = &checkpoints.resume {
             all.iter().try_for_each(|output| output.ensure_is_not_file("--resume", path))?;
         }
         for (number, output) in all.iter().enumerate() {
@@ -55,8 +59,8 @@ impl Outputs {
     }
 
     fn all(&self) -> Vec<&Output> {
-        let Self { trace, report, record, emit, export, emit_buchi, coverage, dependencies } = self;
-        [trace, report, record, emit, export, emit_buchi, coverage, dependencies].into_iter().flatten().collect()
+        let Self { trace, report, record, export, coverage, only } = self;
+        [trace, report, record, export, coverage, only].into_iter().flatten().collect()
     }
 
     /// Returns an error if an output is one of the files that were read.
@@ -79,11 +83,12 @@ fn ensure_can_be_checkpoint<'o>(
     checkpoint::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
 }
 
-/// A path in the form that the name of its file selects.
-pub fn trace_text(options: &Options, chart: impl FnOnce() -> Chart, json: impl FnOnce() -> String) -> String {
-    match options.trace.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str) {
+/// Writes a path in the form that the name of the file selects.
+pub fn write_trace(file: Output, chart: impl FnOnce() -> Chart, json: impl FnOnce() -> String) -> Result<()> {
+    let text = match file.path().extension().and_then(std::ffi::OsStr::to_str) {
         Some("svg") => chart().svg(),
         Some("txt") => chart().text(),
         _ => json(),
-    }
+    };
+    file.write_text(&text)
 }

@@ -1,6 +1,6 @@
 //! `--reduce` and `--dependencies`: which steps a search may leave out.
 
-use crate::options::{Options, Reduce};
+use crate::options::{CheckOptions, DisplayOptions, Reduce};
 use anyhow::{Context, Result, ensure};
 use warpset_model::checks::Checks;
 use warpset_model::interpreter::Interpreter;
@@ -24,7 +24,7 @@ impl<'m> Reduction<'m> {
     /// # Errors
     ///
     /// The reduction would not keep what is asked, or the model cannot be reduced.
-    pub fn of(options: &Options, model: &'m Model, checks: &Checks, is_about_runs: bool) -> Result<Option<Self>> {
+    pub fn of(options: &CheckOptions, model: &'m Model, checks: &Checks, is_about_runs: bool) -> Result<Option<Self>> {
         let Some(reduce) = options.reduce else { return Ok(None) };
         ensure!(!is_about_runs, "--reduce keeps deadlocks and goals, but not all runs, and something is asked about runs here");
         let has_conditions = !checks.conditions.is_empty();
@@ -81,15 +81,15 @@ impl<'m> Reduction<'m> {
 }
 
 /// Writes the dependencies of a model's steps.
-pub fn write_dependencies(options: &Options, model: &Model, file: Output) -> Result<u8> {
+pub fn write_dependencies(display: &DisplayOptions, model: &Model, file: Output) -> Result<u8> {
     let dependencies = Dependencies::of(model, Tests::default(), true).context("--dependencies: this model has no list")?;
+    let path = file.path().to_path_buf();
     file.write_text(&dependencies.reasons.unwrap_or_default())?;
-    if options.json {
-        let name = options.dependencies.as_ref().map(|path| path.display().to_string());
+    if display.json {
         let (actions, tests) = (dependencies.actions.all.len(), dependencies.tests.len());
         let conflicts: usize = dependencies.conflicts.iter().map(|row| row.count_ones(..)).sum();
         let enablers: usize = dependencies.enablers.iter().map(|row| row.count_ones(..)).sum();
-        let done = serde_json::json!({ "dependencies": name, "steps": actions, "conditions": tests,
+        let done = serde_json::json!({ "dependencies": path.display().to_string(), "steps": actions, "conditions": tests,
             "do_not_accord": conflicts / 2, "may_make_true": enablers, "error": null, "exit_code": 0 });
         program::print(&format!("{done}\n"))?;
     }

@@ -34,15 +34,14 @@
 //! `clear` and growth need no rule: `clear` has exclusive access to the table, and growth fills a table that no other thread can
 //! use yet.
 
-use super::system_memory::map;
+use super::pages::Pages;
 use crate::Result;
-use memmap2::MmapMut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Filter of a bucket table.
 pub(super) struct Filter {
     /// Keeps the words allocated. No access goes through this field.
-    _memory: MmapMut,
+    _memory: Pages,
     /// Address of the words of 64 bits, which kernels read and change atomically.
     words: u64,
     /// Number of words.
@@ -64,8 +63,8 @@ impl Drop for PutUnderWay<'_> {
 impl Filter {
     /// An empty filter.
     pub(super) fn new(bytes: u64) -> Result<Self> {
-        let mut memory = map(bytes)?;
-        let words = memory.as_mut_ptr() as u64;
+        let memory = Pages::new(bytes)?;
+        let words = memory.address() as u64;
         Ok(Self { _memory: memory, words, count: bytes / 8, puts: AtomicU64::new(0) })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/warpset/bucket/growth.cuh.
 
-use super::kernels::{CpuView, warpset_cpu_count_parts, warpset_cpu_export_left, warpset_cpu_fill_part};
+use super::kernels::{CpuView, LeftVectors, warpset_cpu_count_parts, warpset_cpu_export_left, warpset_cpu_fill_part};
 use super::rehash::{put_all, rehash};
 use super::threads::in_pieces;
 use crate::host::zeroed;
@@ -19,7 +19,7 @@ const PARTS_AT_ONCE: u64 = 16;
 /// Bits of a word that says which vectors are left.
 const BITS: u64 = u64::BITS as u64;
 
-/// Whether the slots of tables with this spec are filled here (cuda/cpu_kernels/growth.cpp).
+/// Whether the slots of a second table with this spec are filled here (cuda/cpu_kernels/growth.cpp).
 pub(super) fn is_filled_in_order(spec: Spec) -> bool {
     spec.kind.of_roots() == Kind::Bucket && spec.hashed_words() <= 9
 }
@@ -47,29 +47,19 @@ pub(super) unsafe fn fill(threads: usize, growing: Growing<'_>) -> Result<Counts
     let table = |view| if spec.is_tree() { CpuView::of_roots(spec, view) } else { CpuView::of(spec, view) };
     let words = spec.hashed_words() as usize;
     let mut left = zeroed::<u64>(slots.div_ceil(BITS) as usize)?;
-    let left_at = left.as_mut_ptr() as u64;
-    let mut parts = 0;
+    let left = LeftVectors::of_bits(&mut left);
+    let (mut parts, mut slices_a_part) = (0, 0);
     // SAFETY: the caller guarantees the views.
-    unsafe { warpset_cpu_count_parts(&table(from), &table(to), &mut parts) };
-    let at_once = parts.div_ceil(4 * threads as u64).clamp(1, PARTS_AT_ONCE);
-    let put = AtomicU64::new(0);
-    in_pieces(threads, parts.div_ceil(at_once), |piece| {
-        for part in piece * at_once..parts.min((piece + 1) * at_once) {
-            let mut count = 0;
-            // SAFETY: the caller guarantees the tables. `left` has a bit for each slot, is changed atomically, and outlives the
-            // threads. Parts are disjoint in the memory of `to`.
-            unsafe { warpset_cpu_fill_part(&table(from), &table(to), part, left_at as *mut u64, &mut count) };
-            // Relaxed: read after the threads are joined.
-            put.fetch_add(count, Ordering::Relaxed);
-        }
-    });
+    unsafe { warpset_cpu_count_parts(&table(from), &table(to), &mut parts, &mut slices_a_part) };
+    // SAFETY: the caller guarantees the tables. `left` has a bit for each slot, and outlives the threads. Nothing reads `to`.
+    let put = unsafe { fill_parts(threads, (&table(from), &table(to)), 0..parts, true, &left) };
     let export = |slots: Range<u64>, vectors: &mut [u32]| {
         assert!(vectors.len() as u64 >= (slots.end - slots.start) * words as u64);
         let mut count = 0;
         // SAFETY: these are slots of the table, `left` has a bit for each, and the buffer has space for all of them.
         unsafe {
-            let (left, vectors) = (left_at as *mut u64, vectors.as_mut_ptr());
-            warpset_cpu_export_left(&table(from), slots.start, slots.end, left, vectors, &mut count);
+            let vectors = vectors.as_mut_ptr();
+            warpset_cpu_export_left(&table(from), slots.start, slots.end, &left, vectors, &mut count);
         }
         count as usize
     };
@@ -78,10 +68,38 @@ pub(super) unsafe fn fill(threads: usize, growing: Growing<'_>) -> Result<Counts
         unsafe { put_all(&table(to), words, vectors, counts) };
     };
     let mut counts = rehash(threads, 0..slots, words, export, put_left)?;
-    let put = put.into_inner();
     counts.offered += put;
     counts.hits += put;
     Ok(counts)
+}
+
+/// Fills parts of the second table with the vectors of the first, or, unless `writes`, only counts them. Adds those that are left
+/// to `left`. Returns the number of the others.
+///
+/// # Safety
+///
+/// As for [`fill`]. No part is where one of these parts reads. `left` has room for slots of the first table, and only growth
+/// changes it.
+pub(super) unsafe fn fill_parts(
+    threads: usize,
+    (from, to): (&CpuView, &CpuView),
+    parts: Range<u64>,
+    writes: bool,
+    left: &LeftVectors,
+) -> u64 {
+    let put = AtomicU64::new(0);
+    let at_once = (parts.end - parts.start).div_ceil(4 * threads as u64).clamp(1, PARTS_AT_ONCE);
+    in_pieces(threads, (parts.end - parts.start).div_ceil(at_once), |piece| {
+        let first = parts.start + piece * at_once;
+        for part in first..parts.end.min(first + at_once) {
+            let mut count = 0;
+            // SAFETY: the caller guarantees the contract. Parts are disjoint in the memory of `to`.
+            unsafe { warpset_cpu_fill_part(from, to, part, u32::from(writes), left, &mut count) };
+            // Relaxed: read after the threads are joined.
+            put.fetch_add(count, Ordering::Relaxed);
+        }
+    });
+    put.into_inner()
 }
 
 #[cfg(test)]
@@ -152,16 +170,12 @@ mod tests {
             let larger =
                 CpuStore::unfilled(&Parameters::new(&raw.options, &raw.seeds, spec, buckets, to).unwrap(), from.machine).unwrap();
             let (from, to) = (CpuView::of(spec, &from.view), CpuView::of(spec, &larger.view));
-            let mut parts = 0;
+            let (mut parts, mut slices_a_part) = (0, 0);
             // SAFETY: views of bucket tables.
-            unsafe { warpset_cpu_count_parts(&from, &to, &mut parts) };
-            let (mut put, mut left) = (0, vec![0u64; table.slots().div_ceil(64) as usize]);
-            for part in 0..parts {
-                let mut of_part = 0;
-                // SAFETY: both are bucket tables of one spec, and `left` has a bit for each slot of the first.
-                unsafe { warpset_cpu_fill_part(&from, &to, part, left.as_mut_ptr(), &mut of_part) };
-                put += of_part;
-            }
+            unsafe { warpset_cpu_count_parts(&from, &to, &mut parts, &mut slices_a_part) };
+            let mut left = vec![0u64; table.slots().div_ceil(64) as usize];
+            // SAFETY: both are bucket tables of one spec, and `left` has a bit for each slot of the first.
+            let put = unsafe { fill_parts(1, (&from, &to), 0..parts, true, &LeftVectors::of_bits(&mut left)) };
             let left: u32 = left.iter().map(|word| word.count_ones()).sum();
             assert!(parts > 5 && (put, left) == (count, 0), "{width} words, {parts} parts: {put} and {left} of {count}");
         }

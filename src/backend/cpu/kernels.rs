@@ -69,6 +69,32 @@ impl CpuView {
     }
 }
 
+/// Vectors that growth leaves to find-or-put: `warpset::LeftVectors` of cpu_kernels/growth.hpp. Either a bit for each slot of the
+/// smaller table, or a list of slots.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct LeftVectors {
+    /// Null if there is a list.
+    pub bits: *mut u64,
+    pub slots: *mut u64,
+    pub capacity: u64,
+    /// May exceed `capacity`. The slots that do not fit are only counted.
+    pub count: *mut u64,
+}
+
+// SAFETY: kernels change the memory behind the addresses atomically; its owner outlives the threads.
+unsafe impl Sync for LeftVectors {}
+
+impl LeftVectors {
+    pub(super) fn of_bits(bits: &mut [u64]) -> Self {
+        Self { bits: bits.as_mut_ptr(), slots: std::ptr::null_mut(), capacity: 0, count: std::ptr::null_mut() }
+    }
+
+    pub(super) fn of_list(slots: &mut [u64], count: &mut u64) -> Self {
+        Self { bits: std::ptr::null_mut(), slots: slots.as_mut_ptr(), capacity: slots.len() as u64, count }
+    }
+}
+
 entries! {
     pub(super) fn warpset_cpu_geometry(
         kind: Kind,
@@ -83,13 +109,20 @@ entries! {
     pub(super) fn warpset_cpu_find_or_put(view: *const CpuView, batch: *const BatchView);
     pub(super) fn warpset_cpu_upsert(view: *const CpuView, batch: *const BatchView, upsert: *const UpsertView);
     pub(super) fn warpset_cpu_find(view: *const CpuView, batch: *const BatchView);
-    pub(super) fn warpset_cpu_count_parts(from: *const CpuView, to: *const CpuView, count: *mut u64);
-    pub(super) fn warpset_cpu_fill_part(from: *const CpuView, to: *const CpuView, part: u64, left: *mut u64, count: *mut u64);
+    pub(super) fn warpset_cpu_count_parts(from: *const CpuView, to: *const CpuView, count: *mut u64, slices_a_part: *mut u64);
+    pub(super) fn warpset_cpu_fill_part(
+        from: *const CpuView,
+        to: *const CpuView,
+        part: u64,
+        writes: u32,
+        left: *const LeftVectors,
+        count: *mut u64,
+    );
     pub(super) fn warpset_cpu_export_left(
         from: *const CpuView,
         first: u64,
         last: u64,
-        left: *mut u64,
+        left: *const LeftVectors,
         vectors: *mut u32,
         count: *mut u64,
     );

@@ -16,8 +16,11 @@ macro_rules! entries {
 mod cas_width;
 mod filter;
 mod growth;
+#[cfg(target_os = "linux")]
+mod in_place;
 mod kernels;
 mod machine;
+mod pages;
 #[cfg(feature = "cluster")]
 mod rank;
 mod rehash;

@@ -174,6 +174,22 @@ impl Store for CpuStore {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    fn grow_in_place(
+        &mut self,
+        parameters: &Parameters<'_>,
+        slots: u64,
+        unplaced: &mut Vec<u32>,
+        begin: &mut dyn FnMut(),
+    ) -> Result<bool> {
+        self.grow_where_it_is(parameters, slots, unplaced, begin)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn bytes_beside(&self, parameters: &Parameters<'_>, slots: u64) -> Option<u64> {
+        self.bytes_beside_growth(parameters, slots)
+    }
+
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
         if self.spec.is_tree() {
             let grown = self.with_moved_trees(parameters, slots, spare)?;

@@ -1,10 +1,10 @@
 //! The system's memory.
 
+use super::pages::Pages;
 use crate::backend::Memory;
 use crate::host::zeroed;
 use crate::{Error, Result, faults};
 use bytemuck::Zeroable;
-use memmap2::{MmapMut, MmapOptions};
 
 /// Name of a CPU with `threads` threads, as users see it.
 pub(super) fn name(threads: usize) -> String {
@@ -43,24 +43,10 @@ const MAPPED: u64 = 4096;
 /// Allocates zeroed memory.
 pub(super) fn new_memory(bytes: u64) -> Result<Memory> {
     if bytes >= MAPPED {
-        let mut mapped = map(bytes)?;
-        return Ok(Memory::new(mapped.as_mut_ptr() as u64, bytes, mapped));
+        let pages = Pages::new(bytes)?;
+        return Ok(Memory::new(pages.address() as u64, bytes, pages));
     }
     // The lines are never accessed through `lines`, only through their address.
     let mut lines = zeroed::<Line>(bytes.div_ceil(size_of::<Line>() as u64) as usize)?;
     Ok(Memory::new(lines.as_mut_ptr() as u64, bytes, lines))
-}
-
-/// Maps zeroed memory.
-pub(super) fn map(bytes: u64) -> Result<MmapMut> {
-    if faults::should_fail() {
-        return Err(Error::no_host_memory(bytes, faults::ON_PURPOSE));
-    }
-    let refused = |error: std::io::Error| Error::no_host_memory(bytes, error.to_string());
-    let memory = MmapOptions::new().len(bytes as usize).map_anon().map_err(refused)?;
-    // With small pages, each random access misses the TLB. The advice may fail: without huge pages the table is slower, not
-    // wrong.
-    #[cfg(target_os = "linux")]
-    let _ = memory.advise(memmap2::Advice::HugePage);
-    Ok(memory)
 }

@@ -3,9 +3,10 @@
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/cpu_kernels/tree_growth.cpp.
 
 use super::kernels::{CpuView, export, geometry, warpset_cpu_count_tree_lists, warpset_cpu_move_trees};
+use super::pages::Pages;
 use super::rehash::{put_all, rehash};
 use super::store::CpuStore;
-use super::system_memory::{check_memory, map};
+use super::system_memory::check_memory;
 use crate::layout::options::Parameters;
 use crate::layout::view::Counts;
 use crate::{Result, Spec};
@@ -28,8 +29,8 @@ impl CpuStore {
         }
         let larger = Self::new(parameters, self.machine)?;
         // Vectors of three words or more have nodes, so the lists are not empty.
-        let Ok(mut lists) = map(list_bytes) else { return Ok(None) };
-        let lists_at = lists.as_mut_ptr() as u64;
+        let Ok(lists) = Pages::new(list_bytes) else { return Ok(None) };
+        let lists_at = lists.address() as u64;
         let without_nodes = AtomicU64::new(0);
         let export = |slots: Range<u64>, roots: &mut [u32]| {
             assert!(roots.len() >= (slots.end - slots.start) as usize * Spec::ROOT_WORDS);

@@ -34,6 +34,7 @@ pub(crate) const HEADERS: [(&str, &str); 41] = [
         include_str!("../../../cuda/warpset/tree/strategies/recursive_builder.cuh"),
     ),
     ("warpset/tree/incremental_builder.cuh", include_str!("../../../cuda/warpset/tree/incremental_builder.cuh")),
+    ("warpset/bucket/lane_search.cuh", include_str!("../../../cuda/warpset/bucket/lane_search.cuh")),
     ("warpset/bucket/warp_search.cuh", include_str!("../../../cuda/warpset/bucket/warp_search.cuh")),
     ("warpset/compact/permutation.cuh", include_str!("../../../cuda/warpset/compact/permutation.cuh")),
     ("warpset/compact/table.cuh", include_str!("../../../cuda/warpset/compact/table.cuh")),

@@ -45,7 +45,7 @@ impl RawTable {
         }
         let growth = Growth::of(size, doubled.slots > size.slots, doubled.nodes > size.nodes).expect("it lacks slots or nodes");
         let growth = Growth { doubled, ..growth }.at_least(WORTH_WHILE);
-        let may = self.with_schedule(&budget, None, |schedule| {
+        let may = self.with_schedule(&budget, size, None, |schedule| {
             let rest = schedule.largest(budget.held).map(|to| Size { slots: to.slots.max(size.slots), ..to });
             let rest = rest.filter(|to| schedule.fits(*to) && growth.helps(*to));
             let factor = rest.map(|to| to.slots as f64 / size.slots as f64);
@@ -57,7 +57,7 @@ impl RawTable {
                 false => factor.map(|factor| Proposal { doubles: false, factor }),
             }
         })?;
-        let needed = || self.bytes_for(growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
+        let needed = || self.bytes_for(size, growth.smallest()).map_or(u64::MAX, |bytes| bytes.new);
         may.ok_or_else(|| Error::MemoryLimit { taken: budget.held, needed: needed(), limit: budget.limit })
     }
 
@@ -65,11 +65,11 @@ impl RawTable {
     ///
     /// # Errors
     ///
-    /// [`Error::MemoryLimit`] if the old and the new table together take more than the table's limit.
+    /// [`Error::MemoryLimit`] if the growth takes more than the table's limit.
     fn may_grow_with_others(&self, to: Size) -> Result<()> {
         let (taken, limit) = (self.bytes(), self.memory().bytes());
         let is_beyond = |bytes: &Bytes| taken.saturating_add(bytes.new) > limit || bytes.full > limit;
-        match self.bytes_for(to).filter(is_beyond) {
+        match self.bytes_for(self.size(), to).filter(is_beyond) {
             Some(Bytes { new: needed, .. }) => Err(Error::MemoryLimit { taken, needed, limit }),
             None => Ok(()),
         }
@@ -84,7 +84,7 @@ impl RawTable {
             let factor = proposals.iter().map(|proposal| proposal.factor).fold(f64::INFINITY, f64::min);
             let slots = NonZeroU64::new((from.slots as f64 * factor) as u64).unwrap_or(NonZeroU64::MIN);
             let budget = self.budget(self.memory())?;
-            let Size { slots, nodes } = self.with_schedule(&budget, None, |schedule| (schedule.of_slots)(slots))?;
+            let Size { slots, nodes } = self.with_schedule(&budget, from, None, |schedule| (schedule.of_slots)(slots))?;
             to = Size { slots: slots.max(from.slots), nodes };
         }
         self.grow_by_itself_within(call, from, to, &|to| self.may_grow_with_others(to).ok().map(|()| 0))

@@ -53,6 +53,17 @@ inline unsigned shuffle_of_lanes(unsigned lanes, unsigned value, unsigned source
     return static_cast<unsigned>(warpset::simt::collective(RequestKind::Shuffle, lanes, value, first + source % width, site));
 }
 
+// Sets bits, by as many compare-and-swaps as it takes.
+inline unsigned set_bits(unsigned* address, unsigned bits, Site site = Site::here())
+{
+    unsigned before = warpset::platform::load_block(address, site);
+    while (true) {
+        const unsigned seen = warpset::platform::compare_and_swap_block(address, before, before | bits, site);
+        if (seen == before) return before;
+        before = seen;
+    }
+}
+
 }  // namespace simt_names
 
 #define __global__
@@ -71,6 +82,7 @@ inline unsigned shuffle_of_lanes(unsigned lanes, unsigned value, unsigned source
 #define clock64() 0
 #define atomicAdd(address, value) ::warpset::platform::fetch_add_block((address), (value))
 #define atomicCAS(address, expected, value) ::warpset::platform::compare_and_swap_block((address), (expected), (value))
+#define atomicOr(address, bits) simt_names::set_bits((address), (bits))
 #define atomicExch(address, value) \
     ::warpset::simt::store<u32>((address), (value), simt_names::Order::Relaxed, simt_names::Site::here(), ::warpset::simt::any)
 

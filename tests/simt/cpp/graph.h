@@ -37,10 +37,12 @@ struct Notes {
     u32 fault = 0, transition = 0, overflows = 0;
 };
 
-template <u32 most>
-struct Moves {
-    u32 bits = 0;
-    bool has(u32 move) const { return bits >> move & 1; }
+template <u32 end>
+struct Numbers {
+    static constexpr u32 count = 1;
+    u32 bits[1] = {};
+    bool has(u32 number) const { return bits[0] >> number & 1; }
+    bool is_empty() const { return bits[0] == 0; }
 };
 
 // Carries the graph to the code that takes steps.
@@ -62,9 +64,9 @@ bool step(u32 unit, u32 choice, Cursor& cursor, const From& from, To& to, Notes&
 }
 
 template <class State>
-u32 violated(const u32*, const State&, Notes&)
+Numbers<conditions> violated(const u32*, const State&, Notes&)
 {
-    return conditions;
+    return {};
 }
 
 template <class State>
@@ -74,9 +76,9 @@ i32 property_location(const State& state)
 }
 
 template <class State>
-void find_moves(const u32* tables, const State& state, Moves<property_moves>& found, Notes&)
+void find_moves(const u32* tables, const State& state, Numbers<property_moves>& found, Notes&)
 {
-    if (property_moves > 0) found.bits = tables[1 + tables[0] * choices_a_node + static_cast<u32>(property_location(state))];
+    if (property_moves > 0) found.bits[0] = tables[1 + tables[0] * choices_a_node + static_cast<u32>(property_location(state))];
 }
 
 template <class State>

@@ -10,6 +10,8 @@
 #define EXPLORE_BY_ROWS 0
 #endif
 #define WARPSET_INDEXED EXPLORE_BY_ROWS
+// References of 8 bytes in every list. Narrow ones and marks are tested on the simulated device.
+#define EXPLORE_WIDE_LIST 1
 #define WARPSET_TREE 0
 #define WARPSET_WIDTH 2
 #define WARPSET_SLOT_WORDS 2
@@ -44,6 +46,10 @@
 #define expand_states GRAPH_NAMED(expand_states)
 #define list_states GRAPH_NAMED(list_states)
 #define find_starts GRAPH_NAMED(find_starts)
+#define read_listed GRAPH_NAMED(read_listed)
+#define list_references GRAPH_NAMED(list_references)
+#define mark_listed GRAPH_NAMED(mark_listed)
+#define take_marked GRAPH_NAMED(take_marked)
 
 #include "graph.h"
 #include "script.h"
@@ -92,7 +98,7 @@ warpset::View view_of(const Argument& argument) { return argument.view.indexed; 
 // parents, if they are kept, instead of the beginnings of levels.
 States states_of(const Argument& argument)
 {
-    return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts)};
+    return {reinterpret_cast<u32*>(argument.order), reinterpret_cast<u8*>(argument.starts), nullptr, nullptr};
 }
 #else
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }
@@ -122,7 +128,7 @@ void search(const void* of)
 }
 #else
 #if !EXPLORE_BY_ROWS
-States states_of(const Argument& argument) { return {argument.order, argument.starts}; }
+States states_of(const Argument& argument) { return {argument.order, nullptr, argument.starts, nullptr}; }
 #endif
 
 // Puts the initial state, as gpu/mod.rs does.

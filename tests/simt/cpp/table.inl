@@ -63,7 +63,7 @@ void put_gathered(Cache& cache, const Table& table, const BatchView& batch)
             const u64 at = warpset::platform::fetch_add_relaxed(&batch.counts->new_references, 1);
             batch.new_references[at] = same ? reference : warpset::no_reference;
         };
-        cache.find_or_put_distinct(table, cache.drop_duplicates(), nullptr, batch.counts, on_new);
+        cache.find_or_put_distinct(table, cache.drop_duplicates(), warpset::ReferenceList{nullptr}, batch.counts, on_new);
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::diagnostic::Diagnostic;
 use crate::ir::bounds;
 use crate::ir::{
-    Action, Assertion, Channel, Layout, MAX_WORDS, Model, Net, Network, Process, Property, Range, Source, Span, Transition,
-    Variable,
+    Action, Assertion, Buffer, Channel, Layout, MAX_WORDS, Model, Net, Network, Process, Property, Range, Source, Span,
+    Transition, Variable,
 };
 
 /// Upper limit of the bits that variables and locations take together: the size of the widest vector of a table.
@@ -16,6 +16,7 @@ pub struct Parts {
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
     pub channels: Vec<Channel>,
+    pub buffers: Vec<Buffer>,
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,
     pub property: Option<Property>,
@@ -30,10 +31,10 @@ pub struct Parts {
 ///
 /// A state takes more words than the widest vector of a table.
 pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
-    let Parts { mut variables, processes, mut channels, transitions, assertions, property, network, net } = parts;
+    let Parts { mut variables, processes, mut channels, buffers, transitions, assertions, property, network, net } = parts;
     for (id, transition) in transitions.iter().enumerate() {
         match &transition.action {
-            Action::Alone => {}
+            Action::Alone | Action::Buffered { .. } => {}
             Action::Send { channel, .. } => channels[*channel].senders.push(id),
             Action::Receive { channel, targets } => {
                 channels[*channel].receivers.push(id);
@@ -59,6 +60,7 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         variables,
         processes,
         channels,
+        buffers,
         transitions,
         assertions,
         property,

@@ -264,7 +264,7 @@ impl Resolved {
             process: of.process,
             guard: of.guard.as_ref().map(|guard| Term::of(guard, model)),
             partner: match &of.action {
-                Action::Alone => Partner::Nobody,
+                Action::Alone | Action::Buffered { .. } => Partner::Nobody,
                 Action::Send { channel, values } => Partner::Receiver { channel: *channel, values: terms(values) },
                 Action::Receive { channel, targets } => {
                     let targets = targets.iter().map(|target| Target::of(target, model)).collect();
@@ -280,7 +280,7 @@ impl Resolved {
 
 impl MessageField {
     /// Returns the value that a receiver gets when `value` is sent, and whether `value` did not fit.
-    fn received(self, value: i32) -> (i32, bool) {
+    pub fn received(self, value: i32) -> (i32, bool) {
         let sent = self.ty.map_or(value, |ty| ty.wrap(value));
         (if self.becomes_truth { i32::from(sent != 0) } else { sent }, sent != value)
     }

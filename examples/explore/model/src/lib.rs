@@ -3,7 +3,8 @@
 //!
 //! `language` reads a text with one of the front ends (`dve`, `slco`, `network`, `net`). Each front end builds a
 //! [`Model`](ir::Model) with `assembly`, and returns warnings and located errors (`diagnostic`). [`interpreter`] takes steps of a
-//! model; [`checks`] are the conditions that are evaluated in its states; [`trace`] replays paths and shows states and steps.
+//! model; [`checks`] are the conditions that are evaluated in its states; [`trace`] replays paths and shows states and steps;
+//! [`messages`] says what a step sends or receives.
 //! `ltl` has formulas, their translation to Büchi automata, and the HOA format.
 
 mod assembly;
@@ -19,6 +20,7 @@ pub mod interpreter;
 pub mod ir;
 pub mod language;
 pub mod ltl;
+pub mod messages;
 pub mod net;
 pub mod network;
 pub mod parsing;

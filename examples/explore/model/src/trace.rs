@@ -3,11 +3,11 @@
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 use crate::ir::ids::RuleId;
-use crate::ir::{Action, Model, Process, Span, TransitionId, Variable};
-use crate::terms::Term;
+use crate::ir::{Action, Buffer, Model, Operation, Process, Span, TransitionId, VariableId};
+use crate::messages::{Kind, Message};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use warpset_support::escaping;
 
@@ -73,14 +73,14 @@ pub fn all_steps(
 
 impl Path {
     /// The path as text: a title, the initial state, then each step with the variables that it changes, then the violation.
-    pub fn text(&self, model: &Model, checks: &Checks, title: &str) -> String {
+    pub fn text(&self, model: &Model, checks: &Checks, title: &str, states: States) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
         line(title.into());
-        line(format!("  0. initial state: {}", state_text(model, &self.states[0])));
+        line(initial_line(model, &self.states[0], states));
         for (number, step) in self.steps.iter().enumerate() {
             let (from, to) = (&self.states[number], &self.states[number + 1]);
-            for (at, part) in step_lines(model, *step, from, to).into_iter().enumerate() {
+            for (at, part) in step_lines(model, *step, from, to, states).into_iter().enumerate() {
                 line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
             }
         }
@@ -92,9 +92,9 @@ impl Path {
         text
     }
 
-    pub fn json(&self, model: &Model, checks: &Checks) -> Value {
+    pub fn json(&self, model: &Model, checks: &Checks, show: States) -> Value {
         let steps = self.steps.iter().enumerate();
-        let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1]));
+        let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1], show));
         json!({
             "model": model.source.name,
             "violation": { "kind": self.violation.kind(checks), "text": checks.describe(&self.violation, model) },
@@ -124,17 +124,71 @@ pub fn lines_of(model: &Model) -> String {
     }
 }
 
-/// Lists a step: one line for its transitions, one for the statement of each, and one for its changes, if any. `None` for `step`
-/// means that no step is possible.
-pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Vec<String> {
-    let moves = step.map(|step| describe(model, step, |id| describe_sent(model, id, from)));
-    let moves = moves.unwrap_or_else(|| "no step is possible: the run stays in this state".into());
-    let of_step = step.into_iter().flat_map(|step| match step {
-        Step::Transition { id, receiver } => transitions(id, receiver).map(|id| statement(model, id)).collect(),
-        Step::Firing(_) | Step::Rule(_) => Vec::new(),
-    });
-    let more = of_step.chain([changes_text(model, from, to)]).filter(|line| !line.is_empty());
-    std::iter::once(moves).chain(more).collect()
+/// The line of a path's first state.
+pub fn initial_line(model: &Model, initial: &[u32], states: States) -> String {
+    let text = if states == States::Whole { whole_state_text(model, initial) } else { state_text(model, initial) };
+    format!("  0. initial state: {text}")
+}
+
+/// Parts of the states that a path shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum States {
+    /// The values that a step changes.
+    #[default]
+    Changes,
+    /// All values behind each step, too.
+    Whole,
+}
+
+/// Lists a step: a line for each transition or, for a network or a net, for its label; one for its changes, if any; and one for
+/// the whole state, if it is wanted. `None` for `step` means that no step is possible.
+pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], states: States) -> Vec<String> {
+    let mut lines = match step {
+        None => vec!["no step is possible: the run stays in this state".into()],
+        Some(step @ Step::Transition { id, receiver }) => {
+            let message = Message::of(model, step, from, to);
+            let others = receiver.map(|id| format!("with {}", move_line(model, id, message.as_ref())));
+            std::iter::once(move_line(model, id, message.as_ref())).chain(others).collect()
+        }
+        Some(step) => vec![describe_step(model, step)],
+    };
+    lines.push(changes_text(model, from, to));
+    lines.retain(|line| !line.is_empty());
+    if states == States::Whole {
+        lines.push(format!("state: {}", whole_state_text(model, to)));
+    }
+    lines
+}
+
+/// A process's part of a step: its statement or, if the text has none, its locations; then the line and the message. For example
+/// `Client: sync answer?x; (wait -> done, line 7, receives answer(4))`.
+fn move_line(model: &Model, id: TransitionId, message: Option<&Message>) -> String {
+    let transition = &model.transitions[id];
+    let process = &model.processes[transition.process];
+    let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
+    let (statement, moved) = (statement(model, id), format!("{from} -> {to}"));
+    let has_statement = !statement.is_empty();
+    let line = (transition.span.line > 0).then(|| format!("line {}", transition.span.line));
+    let message = message.and_then(|message| message_text(&transition.action, message));
+    let notes = [Some(moved.clone()).filter(|_| has_statement && from != to), line, message];
+    let notes = list(notes.into_iter().flatten());
+    let notes = if notes.is_empty() { notes } else { format!(" ({notes})") };
+    format!("{}: {}{notes}", escaping::line(&process.name), if has_statement { statement } else { moved })
+}
+
+/// Text of what an action does with the message of its step.
+fn message_text(action: &Action, message: &Message) -> Option<String> {
+    let verb = match action {
+        Action::Alone => return None,
+        Action::Send { .. } | Action::Buffered { operation: Operation::Send, .. } => "sends",
+        Action::Receive { .. } | Action::Buffered { operation: Operation::Receive, .. } => "receives",
+        Action::Buffered { operation: Operation::Lose, .. } => return Some(format!("loses a message on {}", message.channel)),
+    };
+    let values = if message.values.is_empty() { String::new() } else { format!("({})", numbers(&message.values)) };
+    Some(match message.signal {
+        Some(signal) => format!("{verb} {signal}{values} on {}", message.channel),
+        None => format!("{verb} {}{values}", message.channel),
+    })
 }
 
 /// The statement of a transition on one line, without its locations; empty if the text has none.
@@ -150,44 +204,92 @@ pub fn statement(model: &Model, id: TransitionId) -> String {
 
 /// The variables that differ between two states: `x: 0 -> 1, y: 2 -> 3`.
 pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
-    let pairs = values_text(model, from).into_iter().zip(values_text(model, to));
-    let changed = pairs.filter(|((_, old), (_, new))| old != new);
-    list(changed.map(|((name, old), (_, new))| format!("{}: {old} -> {new}", escaping::line(&name))))
+    let changed = changes(model, from, to).into_iter();
+    list(changed.map(|(name, old, new)| format!("{}: {} -> {}", escaping::line(&name), old.text(), new.text())))
 }
 
-/// Names and values of all variables as text. A buffered channel is one variable, with its messages from the oldest:
-/// `[(1, 3)]`.
-fn values_text(model: &Model, state: &[u32]) -> Vec<(String, String)> {
-    let global = |name: &str| model.variables.iter().position(|of| of.process.is_none() && of.name == name);
-    let values = variables(model, state).into_iter().filter_map(|(name, value)| {
-        // The arrays of a channel have names that no variable in a model's text can have.
-        let channel = name.strip_suffix(".length").filter(|_| global(&name).is_some());
-        if let Some(messages) = channel.and_then(|channel| messages(model, state, channel, value as usize)) {
-            return Some((name[..name.len() - ".length".len()].to_string(), messages));
+/// The value of a variable, or the messages of a buffered channel, oldest first, which is shown as one variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown<'m> {
+    Number(i32),
+    /// Signals, if the language has any, and values.
+    Messages(Vec<(Option<&'m str>, Vec<i32>)>),
+}
+
+impl Shown<'_> {
+    /// `3`, or `[(1, 3), (2, 4)]`.
+    fn text(&self) -> String {
+        let message = |(signal, values): &(Option<&str>, Vec<i32>)| match (signal, &values[..]) {
+            (Some(signal), []) => (*signal).to_string(),
+            (Some(signal), values) => format!("{signal}({})", numbers(values)),
+            (None, [value]) => value.to_string(),
+            (None, values) => format!("({})", numbers(values)),
+        };
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Messages(messages) => format!("[{}]", list(messages.iter().map(message))),
         }
-        let is_message = name.rsplit_once('[').is_some_and(|(array, _)| array.ends_with(']') && global(array).is_some());
-        (!is_message).then(|| (name, value.to_string()))
+    }
+
+    /// A number, or a list of messages: each is a list of its signal, if it has one, and its values.
+    fn json(&self) -> Value {
+        let message = |(signal, values): &(Option<&str>, Vec<i32>)| -> Value {
+            signal.iter().map(|signal| json!(signal)).chain(values.iter().map(|value| json!(value))).collect()
+        };
+        match self {
+            Self::Number(number) => json!(number),
+            Self::Messages(messages) => messages.iter().map(message).collect(),
+        }
+    }
+
+    /// Whether a text of a state may leave it out.
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Number(number) => *number == 0,
+            Self::Messages(messages) => messages.is_empty(),
+        }
+    }
+}
+
+/// Names and values of everything that is part of a state, but the locations.
+fn shown<'m>(model: &'m Model, state: &[u32]) -> Vec<(String, Shown<'m>)> {
+    if let Some(net) = &model.net {
+        let tokens = |place: usize| Shown::Number(net.tokens(&model.layout, state, place) as i32);
+        return net.places.iter().enumerate().map(|(id, place)| (place.name.clone(), tokens(id))).collect();
+    }
+    let buffers: Vec<&Buffer> = model.buffers.iter().filter(|buffer| buffer.arrays().next().is_some()).collect();
+    let of_messages: HashSet<VariableId> = buffers.iter().flat_map(|buffer| buffer.arrays()).collect();
+    let variables = written(model).filter(|variable| !of_messages.contains(variable));
+    let values = variables.flat_map(|variable| match buffers.iter().find(|buffer| buffer.length == variable) {
+        Some(buffer) => {
+            let messages = (0..buffer.waiting(model, state)).map(|place| buffer.message(model, state, place));
+            vec![(buffer.name.clone(), Shown::Messages(messages.collect()))]
+        }
+        None => elements(model, state, variable).map(|(name, value)| (name, Shown::Number(value))).collect(),
     });
     values.collect()
 }
 
-/// The waiting messages of a buffered channel. `None` if the channel has no arrays for values of messages.
-fn messages(model: &Model, state: &[u32], channel: &str, count: usize) -> Option<String> {
-    let prefix = format!("{channel}[");
-    let is_field = |of: &Variable| of.process.is_none() && of.is_array && of.name.starts_with(&prefix);
-    let fields: Vec<_> = (0..model.variables.len()).filter(|variable| is_field(&model.variables[*variable])).collect();
-    let message = |place: usize| {
-        let values: Vec<_> = fields.iter().map(|field| model.value(state, *field, place).to_string()).collect();
-        if let [value] = &values[..] { value.clone() } else { format!("({})", values.join(", ")) }
-    };
-    (!fields.is_empty()).then(|| format!("[{}]", list((0..count).map(message))))
-}
-
-pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> Value {
+pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], states: States) -> Value {
     let moves: Vec<Value> = step.into_iter().flat_map(|step| moves_json(model, step)).collect();
     let changes = changes(model, from, to).into_iter();
-    let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old, new]))).collect();
-    json!({ "moves": moves, "changes": changes })
+    let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old.json(), new.json()]))).collect();
+    let message = step.and_then(|step| Message::of(model, step, from, to));
+    let mut json = json!({ "moves": moves, "message": message.map(message_json), "changes": changes });
+    if states == States::Whole {
+        json["state"] = state_json(model, to);
+    }
+    json
+}
+
+fn message_json(Message { channel, kind, signal, values }: Message) -> Value {
+    let kind = match kind {
+        Kind::Rendezvous => "rendezvous",
+        Kind::Buffered { operation: Operation::Send, .. } => "sent",
+        Kind::Buffered { operation: Operation::Receive, .. } => "received",
+        Kind::Buffered { operation: Operation::Lose, .. } => "lost",
+    };
+    json!({ "channel": channel, "kind": kind, "signal": signal, "values": values })
 }
 
 /// The leading transition, then the receiver's.
@@ -197,12 +299,10 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
 
 /// Describes a step in words, on one line: its transitions; for a network, the label and the components that move.
 pub fn describe_step(model: &Model, step: Step) -> String {
-    describe(model, step, |id| describe_transition(model, id))
-}
-
-fn describe(model: &Model, step: Step, of_transition: impl Fn(TransitionId) -> String) -> String {
     match step {
-        Step::Transition { id, receiver } => transitions(id, receiver).map(of_transition).collect::<Vec<_>>().join(", with "),
+        Step::Transition { id, receiver } => {
+            transitions(id, receiver).map(|id| describe_transition(model, id)).collect::<Vec<_>>().join(", with ")
+        }
         Step::Firing(id) => escaping::line(model.firing_name(id)).into(),
         Step::Rule(rule) => {
             let label = escaping::line(model.rule_label(rule));
@@ -234,18 +334,6 @@ pub fn describe_transition(model: &Model, id: TransitionId) -> String {
     describe_at(model, id, &model.transitions[id].span.line.to_string())
 }
 
-/// As [`describe_transition`], with the values that the transition sends in `state`: `sends answer(4)`.
-fn describe_sent(model: &Model, id: TransitionId, state: &[u32]) -> String {
-    let transition = &model.transitions[id];
-    let text = describe_transition(model, id);
-    let Action::Send { channel, values } = &transition.action else { return text };
-    let sent: Result<Vec<_>, _> = values.iter().map(|value| Term::of(value, model).value(model, state)).collect();
-    let Some(sent) = sent.ok().filter(|sent| !sent.is_empty()) else { return text };
-    let name = &model.channels[*channel].name;
-    let with_values = format!("sends {name}({})", list(sent.iter().map(i32::to_string)));
-    text.replace(&format!("sends on {name}"), &with_values)
-}
-
 /// Descriptions of all transitions, as [`describe_transition`]. Adds the column where several transitions would have the same
 /// description.
 pub fn describe_transitions(model: &Model) -> Vec<String> {
@@ -259,12 +347,13 @@ pub fn describe_transitions(model: &Model) -> Vec<String> {
     described.collect()
 }
 
+/// Describes a transition, with a text for its line.
 fn describe_at(model: &Model, id: TransitionId, line: &str) -> String {
     let transition = &model.transitions[id];
     let process = &model.processes[transition.process];
     let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
     let on = match transition.action {
-        Action::Alone => String::new(),
+        Action::Alone | Action::Buffered { .. } => String::new(),
         Action::Send { channel, .. } => format!(", sends on {}", model.channels[channel].name),
         Action::Receive { channel, .. } => format!(", receives on {}", model.channels[channel].name),
     };
@@ -280,18 +369,15 @@ fn transition_json(model: &Model, id: TransitionId) -> Value {
     json!({ "process": process.name, "from": from, "to": to, "line": line, "column": column, "text": text })
 }
 
-/// Names and values of all variables that are part of a state.
-fn variables(model: &Model, state: &[u32]) -> Vec<(String, i32)> {
-    if let Some(net) = &model.net {
-        let tokens = |place: usize| net.tokens(&model.layout, state, place) as i32;
-        return net.places.iter().enumerate().map(|(id, place)| (place.name.clone(), tokens(id))).collect();
-    }
-    let written = (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written);
-    let values = written.flat_map(|variable| {
-        let (name, of) = (model.full_name(variable), &model.variables[variable]);
-        (0..of.initial.len()).map(move |element| (of.element_name(&name, element), model.value(state, variable, element)))
-    });
-    values.collect()
+/// The variables that have a field in packed states.
+fn written(model: &Model) -> impl Iterator<Item = VariableId> + '_ {
+    (0..model.variables.len()).filter(|variable| model.variables[*variable].is_written)
+}
+
+/// Names and values of a variable's elements.
+fn elements<'m>(model: &'m Model, state: &'m [u32], variable: VariableId) -> impl Iterator<Item = (String, i32)> + 'm {
+    let (name, of) = (model.full_name(variable), &model.variables[variable]);
+    (0..of.initial.len()).map(move |element| (of.element_name(&name, element), model.value(state, variable, element)))
 }
 
 /// Names of each process and its current location.
@@ -300,24 +386,38 @@ fn locations<'m>(model: &'m Model, state: &[u32]) -> impl Iterator<Item = (&'m s
     model.processes.iter().enumerate().map(at)
 }
 
+/// All of a state: locations and variables. A buffered channel is the list of its messages.
 pub fn state_json(model: &Model, state: &[u32]) -> Value {
     let locations: Map<String, Value> = locations(model, state).map(|(process, at)| (process.into(), json!(at))).collect();
-    let variables: Map<String, Value> = variables(model, state).into_iter().map(|(name, value)| (name, json!(value))).collect();
+    let variables: Map<String, Value> = shown(model, state).into_iter().map(|(name, value)| (name, value.json())).collect();
     json!({ "locations": locations, "variables": variables })
 }
 
 /// The location of each process, and the variables that are not 0.
 pub fn state_text(model: &Model, state: &[u32]) -> String {
-    let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
-    let variables = values_text(model, state).into_iter().filter(|(_, value)| value != "0" && value != "[]");
-    let text = list(locations.chain(variables.map(|(name, value)| format!("{} = {value}", escaping::line(&name)))));
+    let text = values_text(model, state, |value| !value.is_empty());
     if text.is_empty() { "all variables are 0".into() } else { text }
 }
 
+/// The location of each process, and all variables.
+pub fn whole_state_text(model: &Model, state: &[u32]) -> String {
+    values_text(model, state, |_| true)
+}
+
+fn values_text(model: &Model, state: &[u32], is_wanted: impl Fn(&Shown) -> bool) -> String {
+    let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
+    let variables = shown(model, state).into_iter().filter(|(_, value)| is_wanted(value));
+    list(locations.chain(variables.map(|(name, value)| format!("{} = {}", escaping::line(&name), value.text()))))
+}
+
 /// Variables that differ between two states.
-fn changes(model: &Model, from: &[u32], to: &[u32]) -> Vec<(String, i32, i32)> {
-    let pairs = variables(model, from).into_iter().zip(variables(model, to));
+fn changes<'m>(model: &'m Model, from: &[u32], to: &[u32]) -> Vec<(String, Shown<'m>, Shown<'m>)> {
+    let pairs = shown(model, from).into_iter().zip(shown(model, to));
     pairs.filter(|((_, old), (_, new))| old != new).map(|((name, old), (_, new))| (name, old, new)).collect()
+}
+
+fn numbers(values: &[i32]) -> String {
+    list(values.iter().map(i32::to_string))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

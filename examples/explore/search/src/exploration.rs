@@ -188,6 +188,64 @@ pub struct Exploration {
     pub list_bytes: u64,
     /// Number of states of each level that has begun, if the engine keeps them.
     pub level_sizes: LevelSizes,
+    /// Violating states, by check.
+    pub violating: Violating,
+}
+
+/// The violating states of a check among the states that were expanded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub states: u64,
+    /// Least number of steps from the initial state to such a state; `None` if there is none.
+    pub level: Option<u64>,
+}
+
+impl Tally {
+    /// Adds states of a level.
+    pub fn add(&mut self, level: u64, states: u64) {
+        if states > 0 {
+            self.states += states;
+            self.level = self.level.or(Some(level));
+        }
+    }
+}
+
+/// The violating states of all checks. A state that violates several checks counts for each of them. A state with a fault counts
+/// for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violating {
+    /// By condition; conditions behind the last one are violated nowhere.
+    conditions: Vec<Tally>,
+    /// Deadlocks, also if nothing asks for them.
+    pub deadlocks: Tally,
+}
+
+impl Violating {
+    pub fn new(conditions: Vec<Tally>, deadlocks: Tally) -> Self {
+        Self { conditions, deadlocks }
+    }
+
+    /// Adds states of a level: by condition, and deadlocks.
+    pub fn add(&mut self, level: u64, conditions: &[u64], deadlocks: u64) {
+        if self.conditions.len() < conditions.len() {
+            self.conditions.resize(conditions.len(), Tally::default());
+        }
+        self.conditions.iter_mut().zip(conditions).for_each(|(tally, states)| tally.add(level, *states));
+        self.deadlocks.add(level, deadlocks);
+    }
+
+    /// The states that violate a condition.
+    pub fn of_condition(&self, at: usize) -> Tally {
+        self.conditions.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// Adds numbers of violating states by condition. An empty list means that nothing violates a condition.
+pub fn add_violating(sums: &mut Vec<u64>, more: &[u64]) {
+    if sums.len() < more.len() {
+        sums.resize(more.len(), 0);
+    }
+    sums.iter_mut().zip(more).for_each(|(sum, states)| *sum += states);
 }
 
 /// Most levels whose sizes are kept: a chain of states has as many levels as states.
@@ -215,7 +273,8 @@ impl LevelSizes {
 impl Exploration {
     /// An exploration that ended because there was no memory for the initial state.
     pub fn of_nothing() -> Self {
-        Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0, level_sizes: LevelSizes::default() }
+        let (level_sizes, violating) = (LevelSizes::default(), Violating::default());
+        Self { counts: Counts::default(), end: End::Memory, found: None, list_bytes: 0, level_sizes, violating }
     }
 }
 

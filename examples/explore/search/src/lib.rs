@@ -18,6 +18,7 @@ pub mod exploration;
 pub mod gpu;
 pub mod growth;
 pub mod liveness;
+mod marks;
 pub mod measurements;
 pub mod numbering;
 pub mod parents;

@@ -8,7 +8,7 @@
 //! The engine of threads answers questions about the states, over the same table.
 
 use crate::ctl::{self, Branching, BranchingTime};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Lists, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Lists, Observer, Standing, Violating};
 use crate::growth::{GROW_AT_FILL, Lack, if_it_fits, put_initial};
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
@@ -188,7 +188,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
         let mut counts = Counts { states: 1, levels: 1, widest_level: 1, waiting: 1, ..Counts::default() };
         let mut found: Option<Found> = None;
         let mut list_bytes = 0;
-        let mut level_sizes = LevelSizes::default();
+        let (mut level_sizes, mut violating) = (LevelSizes::default(), Violating::default());
         level_sizes.add(1);
         // States before `done` are expanded; states before `level_end` belong to this level or an earlier one.
         let (mut done, mut level_end) = (0, 1);
@@ -218,6 +218,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
                 counts.transitions += piece.steps.len() as u64;
                 counts.deadlocks += piece.expansion.deadlocks;
                 counts.overflows += piece.expansion.overflows;
+                violating.add(counts.levels - 1, &piece.expansion.violating, piece.expansion.deadlocks);
                 if let Some((state, violation)) = piece.expansion.violation.take() {
                     let state = numbered.words[(first + state) * width..][..width].to_vec();
                     let other = Found { violation, state, level: counts.levels - 1 };
@@ -238,7 +239,7 @@ impl<S: Storage, C: StateSpace> Numbering<'_, S, C> {
                 break end;
             }
         };
-        Ok(Exploration { counts, end, found, list_bytes, level_sizes })
+        Ok(Exploration { counts, end, found, list_bytes, level_sizes, violating })
     }
 
     /// Expands states in parallel. The returned pieces are in the order of the states.

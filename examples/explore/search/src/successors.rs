@@ -95,12 +95,15 @@ pub struct Expansion {
     pub overflows: u64,
     /// A fault, or else the first violation, with the number of its state.
     pub violation: Option<(usize, Violation)>,
+    /// By condition, the number of states that violate it; may be empty if no state violates any.
+    pub violating: Vec<u64>,
 }
 
 impl Expansion {
     pub fn clear(&mut self) {
         self.successors.clear();
         self.parents.clear();
+        self.violating.clear();
         (self.deadlocks, self.overflows, self.violation) = (0, 0, None);
     }
 
@@ -145,10 +148,15 @@ impl<'m> Interpreted<'m> {
         expansion: &mut Expansion,
         mut visit: impl FnMut(Option<Step>),
     ) {
+        let mut violated = Vec::new();
         for (number, state) in states.chunks_exact(self.width()).enumerate() {
+            violated.clear();
             for (at, condition) in self.conditions.iter().enumerate() {
                 match condition.value(self.interpreter.model(), state) {
-                    Ok(0) => expansion.violate(number, Violation::Condition(at)),
+                    Ok(0) => {
+                        expansion.violate(number, Violation::Condition(at));
+                        violated.push(at);
+                    }
                     Ok(_) => {}
                     Err(fault) => return expansion.violate(number, Violation::Fault(fault)),
                 }
@@ -181,6 +189,10 @@ impl<'m> Interpreted<'m> {
                     return expansion.violate(number, Violation::Fault(fault));
                 }
             };
+            if !violated.is_empty() {
+                expansion.violating.resize(self.conditions.len(), 0);
+                violated.iter().for_each(|at| expansion.violating[*at] += 1);
+            }
             if system_steps == 0 {
                 expansion.deadlocks += 1;
                 if self.checks.deadlocks {

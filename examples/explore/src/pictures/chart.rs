@@ -4,12 +4,12 @@
 //! that receives it; channels are queues, so the n-th message received is the n-th one sent. [`svg`](super::svg) draws it.
 
 use super::Run;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write;
-use warpset_model::interpreter::{Interpreter, Step};
-use warpset_model::ir::expression::Binary;
-use warpset_model::ir::{Action, Expression, MessageField, Model, TransitionId, VariableId};
-use warpset_model::trace::{self, changes_text, state_text};
+use warpset_model::interpreter::Step;
+use warpset_model::ir::{Model, Operation, TransitionId};
+use warpset_model::messages::{Kind, Message};
+use warpset_model::trace::{self, States, changes_text, state_text, whole_state_text};
 use warpset_support::escaping;
 
 /// A chart, independent of its form.
@@ -37,6 +37,8 @@ pub struct Row {
     /// Statements of the lanes that move, with their lines in the source.
     pub statements: Vec<String>,
     pub changes: String,
+    /// The whole state behind the step, if it is wanted; else empty.
+    pub state: String,
 }
 
 pub struct Arrow {
@@ -47,22 +49,16 @@ pub struct Arrow {
     pub received: Option<(usize, usize)>,
 }
 
-/// The variables of a buffered channel.
-struct Buffered {
-    name: String,
-    /// Arrays of the values of its messages.
-    values: Vec<VariableId>,
-}
-
 impl Chart {
-    pub fn new(model: &Model, run: &Run, ending: String) -> Self {
+    pub fn new(model: &Model, run: &Run, ending: String, states: States) -> Self {
         let components = model.network.iter().flat_map(|network| &network.components);
         let processes = model.processes.len() - usize::from(model.property.is_some());
         let names = model.processes[..processes].iter().map(|process| process.name.clone());
         let names: Vec<String> =
             names.chain(components.map(|component| model.variables[component.variable].name.clone())).collect();
-        let (interpreter, buffers) = (Interpreter::new(model), buffers(model));
-        let (mut rows, mut arrows, mut waiting) = (Vec::new(), Vec::new(), HashMap::<VariableId, VecDeque<usize>>::new());
+        let (mut rows, mut arrows) = (Vec::new(), Vec::new());
+        // By buffered channel, the arrows of its waiting messages, oldest first.
+        let mut waiting = vec![VecDeque::<usize>::new(); model.buffers.len()];
         for (number, step) in run.steps.iter().enumerate() {
             let (from, to) = (&run.states[number], &run.states[number + 1]);
             let mut row = Row { changes: changes_text(model, from, to), ..Row::default() };
@@ -72,23 +68,23 @@ impl Chart {
                     let ids: Vec<TransitionId> = std::iter::once(*id).chain(*receiver).collect();
                     row.moves = ids.iter().map(|id| (model.transitions[*id].process, moved(model, *id))).collect();
                     row.statements = ids.iter().filter_map(|id| statement(model, *id, ids.len() > 1)).collect();
-                    if let (Action::Send { channel, values }, Some(_)) = (&model.transitions[*id].action, receiver) {
-                        let of = &model.channels[*channel];
-                        let values = values.iter().zip(&of.fields).map(|(value, field)| {
-                            interpreter.value(value, from).map_or_else(|_| "?".into(), |value| received(value, field).to_string())
-                        });
-                        (row.label, row.is_message) = (Some(message(&of.name, values)), true);
-                    }
-                    for (buffer, is_sent) in buffered(model, *id, &buffers) {
-                        let place = (model.transitions[*id].process, number);
-                        if is_sent {
-                            let (last, of) = (model.value(from, buffer, 0) as usize, &buffers[&buffer]);
-                            let values = of.values.iter().map(|array| model.value(to, *array, last).to_string());
-                            waiting.entry(buffer).or_default().push_back(arrows.len());
-                            arrows.push(Arrow { message: message(&of.name, values), sent: place, received: None });
-                        } else if let Some(arrow) = waiting.entry(buffer).or_default().pop_front() {
-                            arrows[arrow].received = Some(place);
-                        }
+                    let place = (model.transitions[*id].process, number);
+                    match Message::of(model, Step::Transition { id: *id, receiver: *receiver }, from, to) {
+                        None => {}
+                        Some(message) => match message.kind {
+                            Kind::Rendezvous => (row.label, row.is_message) = (Some(written(&message)), true),
+                            Kind::Buffered { buffer, operation: Operation::Send } => {
+                                waiting[buffer].push_back(arrows.len());
+                                arrows.push(Arrow { message: written(&message), sent: place, received: None });
+                            }
+                            Kind::Buffered { buffer, operation: Operation::Receive } => {
+                                if let Some(arrow) = waiting[buffer].pop_front() {
+                                    arrows[arrow].received = Some(place);
+                                }
+                            }
+                            // A lost message is in no buffer.
+                            Kind::Buffered { operation: Operation::Lose, .. } => {}
+                        },
                     }
                 }
                 Some(Step::Firing(id)) => row.label = Some(escaping::line(model.firing_name(*id)).into()),
@@ -103,9 +99,13 @@ impl Chart {
                     row.changes.clear();
                 }
             }
+            if states == States::Whole {
+                row.state = format!("state: {}", whole_state_text(model, to));
+            }
             rows.push(row);
         }
-        let (initial, ending) = (state_text(model, &run.states[0]), escaping::line(&ending).into());
+        let text_of = if states == States::Whole { whole_state_text } else { state_text };
+        let (initial, ending) = (text_of(model, &run.states[0]), escaping::line(&ending).into());
         Self { lanes: names, initial, rows, arrows, begins: run.begins, ending }
     }
 
@@ -142,6 +142,7 @@ impl Chart {
                     more.push(format!("receives {message}, sent in step {}", sent.1 + 1));
                 }
             }
+            more.push(row.state.clone());
             more.retain(|text| !text.is_empty());
             if let Some(label) = &row.label {
                 let lanes: Vec<usize> = row.moves.iter().map(|(lane, _)| *lane).collect();
@@ -164,38 +165,17 @@ impl Chart {
     }
 }
 
-/// Buffered channels by the variables that count their messages.
-fn buffers(model: &Model) -> HashMap<VariableId, Buffered> {
-    let globals = || model.variables.iter().enumerate().filter(|(_, variable)| variable.process.is_none());
-    let channels = globals().filter_map(|(id, variable)| Some((id, variable.name.strip_suffix(".length")?)));
-    // The arrays of a channel's values, or of its signals, have names that no variable of a text can have.
-    let values = |name: &str| {
-        let of_name = format!("{name}[");
-        globals().filter(|(_, variable)| variable.is_array && variable.name.starts_with(&of_name)).map(|(id, _)| id).collect()
-    };
-    channels.map(|(id, name)| (id, Buffered { name: name.into(), values: values(name) })).collect()
-}
-
-/// Buffered channels that a transition uses: the counting variable, and whether it sends.
-fn buffered(model: &Model, id: TransitionId, buffers: &HashMap<VariableId, Buffered>) -> Vec<(VariableId, bool)> {
-    let effects = model.transitions[id].effects.iter().filter(|effect| buffers.contains_key(&effect.target.variable));
-    effects
-        .map(|effect| (effect.target.variable, matches!(effect.value, Expression::Binary { operator: Binary::Add, .. })))
-        .collect()
-}
-
-/// The value that the receiver of a rendezvous gets.
-fn received(value: i32, field: &MessageField) -> i32 {
-    let value = field.ty.map_or(value, |ty| ty.wrap(value));
-    if field.becomes_truth { i32::from(value != 0) } else { value }
-}
-
-/// A message as DVE writes it: `c`, `c!1` or `c!{1, 2}`.
-fn message(channel: &str, values: impl Iterator<Item = String>) -> String {
-    match &values.collect::<Vec<_>>()[..] {
-        [] => channel.into(),
+/// A message as DVE writes it: `c`, `c!1` or `c!{1, 2}`; with a signal `c!go(1)`.
+fn written(message: &Message) -> String {
+    let Message { channel, values, signal, .. } = message;
+    let signal = signal.map(|signal| format!("!{signal}")).unwrap_or_default();
+    match &values[..] {
+        [] => format!("{channel}{signal}"),
+        values if !signal.is_empty() => {
+            format!("{channel}{signal}({})", values.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
+        }
         [value] => format!("{channel}!{value}"),
-        values => format!("{channel}!{{{}}}", values.join(", ")),
+        values => format!("{channel}!{{{}}}", values.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -265,7 +245,7 @@ mod tests {
             steps.push(Some(step));
             states.push(to);
         }
-        Chart::new(&dve.model, &Run { states: &states, steps, begins: None }, "the end".into())
+        Chart::new(&dve.model, &Run { states: &states, steps, begins: None }, "the end".into(), States::Changes)
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl Laid {
             (None, _) => {}
         }
         beside.extend(row.statements.iter().map(|text| (Block::new(text, STATEMENT_CHARACTERS), "black")));
-        beside.push((Block::new(&row.changes, STATEMENT_CHARACTERS), GREY));
+        let of_states = [&row.changes, &row.state].into_iter().filter(|text| !text.is_empty());
+        beside.extend(of_states.map(|text| (Block::new(text, STATEMENT_CHARACTERS), GREY)));
         // A transition sends on one channel or receives from one.
         let messages = |place: &dyn Fn(&Arrow) -> Option<(usize, usize)>, mark: &dyn Fn(&Arrow) -> String| {
             let arrow = chart.arrows.iter().find(|arrow| place(arrow).is_some_and(|(_, row)| row == number))?;

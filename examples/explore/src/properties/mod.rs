@@ -1,14 +1,14 @@
 //! Answers to the properties of a file of the Model Checking Contest (`--properties`).
 //!
 //! All questions about reachable markings are answered by one exploration, which ends when all of them are decided. Formulas
-//! about runs are answered over the markings of the same exploration, in memory ([`runs`](warpset_search::liveness::runs)). One that this
-//! does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton. Formulas of
-//! branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has the verdict
-//! `CANNOT_COMPUTE`.
+//! about runs are answered over the markings of the same exploration, in memory ([`runs`](warpset_search::liveness::runs)). One
+//! that this does not decide, and one whose run is wanted, has an exploration of its own, of the product with its automaton.
+//! Formulas of branching time are evaluated over all markings of that exploration, together ([`ctl`]). What a limit ended has
+//! the verdict `CANNOT_COMPUTE`.
 
 pub mod rounds;
 
-use crate::options::Options;
+use crate::options::DisplayOptions;
 use crate::report;
 use crate::report::net::ignored;
 use crate::report::runs::run_json;
@@ -28,6 +28,7 @@ use warpset_model::ltl::property::set_conditions;
 use warpset_model::ltl::translate::translate;
 use warpset_model::net::marking::{Check, Condition};
 use warpset_model::net::properties::{Global, Property, Question};
+use warpset_model::trace::States;
 use warpset_search::ctl::{self, Branching, Conditions};
 use warpset_search::exploration::{Counts, End, Exploration, Limits};
 use warpset_search::liveness::check::{self, Conclusion, Question as OfRuns};
@@ -90,6 +91,8 @@ pub struct Properties {
     round: Round,
     /// No exploration has ended before.
     pub is_first_round: bool,
+    /// Parts of the states that paths show.
+    show: States,
     verdicts: Mutex<Vec<Option<Verdict>>>,
     /// Paths and runs by the names of properties, if they are wanted.
     paths: Option<Mutex<Map<String, Value>>>,
@@ -211,7 +214,7 @@ impl Properties {
                 if let (Some(paths), Some(Ok(_))) = (&self.paths, &conclusion.lasso) {
                     let name = self.all[number].name.clone();
                     let question = OfRuns::of(model, name.clone(), false);
-                    let run = run_json(conclusion, model, &question);
+                    let run = run_json(conclusion, model, &question, self.show);
                     paths.lock().expect(LOCKED).insert(name, json!(run));
                 }
                 Ok(())
@@ -341,7 +344,7 @@ impl Properties {
                 }
             });
             if let (Some(paths), Some(Ok(witness))) = (&self.paths, &answered.answer.witness) {
-                let json = report::branching::witness_json(answered, witness, model);
+                let json = report::branching::witness_json(answered, witness, model, self.show);
                 paths.lock().expect(LOCKED).insert(answered.asked.text.clone(), json);
             }
         }
@@ -410,7 +413,9 @@ impl Properties {
     pub fn take_path(&self, model: &Model, checks: &Checks, path: Result<warpset_model::trace::Path>) {
         let (Round::Path(number), Some(paths)) = (self.round, &self.paths) else { return };
         match path {
-            Ok(path) => drop(paths.lock().expect(LOCKED).insert(self.all[number].name.clone(), path.json(model, checks))),
+            Ok(path) => {
+                drop(paths.lock().expect(LOCKED).insert(self.all[number].name.clone(), path.json(model, checks, self.show)))
+            }
             Err(error) => self.fail(&error),
         }
     }
@@ -450,7 +455,7 @@ impl Properties {
 
     /// Writes paths, and prints the answers as one object if that is wanted. `failure` ended the explorations before all
     /// properties were answered; if none was, it is returned.
-    fn finish(self, options: &Options, model: &Model, trace: Option<Output>, failure: Option<Error>) -> Result<u8> {
+    fn finish(self, display: &DisplayOptions, model: &Model, trace: Option<Output>, failure: Option<Error>) -> Result<u8> {
         let has_answers = self.verdicts.lock().expect(LOCKED).iter().any(Option::is_some);
         if failure.is_some() && !has_answers {
             return failure.map_or(Ok(0), Err);
@@ -461,7 +466,7 @@ impl Properties {
             unwritten.keep(output.write_text(&format!("{:#}\n", Value::from(paths.lock().expect(LOCKED).clone()))));
         }
         let lines = self.lines();
-        if !options.json {
+        if !display.json {
             program::print(&lines)?;
         }
         let verdicts = self.verdicts.into_inner().expect(LOCKED);
@@ -472,7 +477,7 @@ impl Properties {
             _ if verdicts.iter().any(is_open) => exit::INCOMPLETE,
             _ => 0,
         };
-        if options.json {
+        if display.json {
             let one = |(property, verdict): (&Property, &Option<Verdict>)| match verdict {
                 Some(Verdict::Truth(truth)) => json!({ "name": property.name, "verdict": if *truth { "TRUE" } else { "FALSE" } }),
                 Some(Verdict::Number(number)) => json!({ "name": property.name, "verdict": number }),

@@ -25,7 +25,7 @@ const MARKINGS_OF_RUNS: [u64; 2] = [1 << 16, 1 << 24];
 pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outputs, file: &Path, start: Instant) -> Result<u8> {
     ensure!(*plan == RankPlan::Alone, "--properties is for one table on one device, not for ranks");
     let Text::Net(net) = &*text else { anyhow::bail!("--properties is about Petri nets (--format pnml)") };
-    let is_picture = options.trace.as_ref().and_then(|path| path.extension()).is_some_and(|of| of == "svg" || of == "txt");
+    let is_picture = outputs.trace.as_ref().and_then(|file| file.path().extension()).is_some_and(|of| of == "svg" || of == "txt");
     ensure!(!is_picture, "--trace: with --properties, paths are written as JSON, not as a message chart");
     let all = match file.to_str().and_then(Global::named) {
         Some(global) => vec![Property { name: global.name().into(), question: Question::Global(global) }],
@@ -35,10 +35,19 @@ pub fn answer(options: &Options, plan: &RankPlan, text: &mut Text, outputs: Outp
     let paths = outputs.trace.as_ref().map(|_| Mutex::default());
     let verdicts = Mutex::new(vec![None; count]);
     let (counts, next_look, end) = (Mutex::default(), Mutex::new(FIRST_LOOK), Mutex::default());
-    let mut properties =
-        Properties { all, round: Round::Markings, is_first_round: true, verdicts, paths, counts, next_look, end };
+    let mut properties = Properties {
+        all,
+        round: Round::Markings,
+        is_first_round: true,
+        show: options.display.shown(),
+        verdicts,
+        paths,
+        counts,
+        next_look,
+        end,
+    };
     let failure = explore_all(&mut properties, options, plan, text, start).err();
-    properties.finish(options, text.model(), outputs.trace, failure)
+    properties.finish(&options.display, text.model(), outputs.trace, failure)
 }
 
 /// Explores for each question.
@@ -47,10 +56,11 @@ fn explore_all(properties: &mut Properties, options: &Options, plan: &RankPlan, 
         explore(properties, Round::Markings, options, plan, text, start)?;
     } else {
         for most in MARKINGS_OF_RUNS {
-            let within =
-                Options { max_states: Some(options.max_states.map_or(most, |given| given.min(most))), ..options.clone() };
+            let mut within = options.clone();
+            within.limits.max_states = Some(options.limits.max_states.map_or(most, |given| given.min(most)));
             explore(properties, Round::Markings, &within, plan, text, start)?;
-            let has_more = *properties.end.lock().expect(LOCKED) == Some(End::States) && within.max_states != options.max_states;
+            let has_more = *properties.end.lock().expect(LOCKED) == Some(End::States)
+                && within.limits.max_states != options.limits.max_states;
             if !has_more || (0..properties.all.len()).all(|number| properties.is_decided(number)) {
                 break;
             }

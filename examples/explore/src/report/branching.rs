@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use warpset_model::ir::Model;
-use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
-use warpset_search::ctl::{Answer, Asked, Branching, Outcome, Witness};
+use warpset_model::trace::{States, initial_line, lines_of, state_json, state_text, step_json, step_lines};
+use warpset_search::ctl::{Answer, Asked, Branching, Outcome, Way, Witness};
 use warpset_search::liveness::check::Verdict;
 use warpset_support::escaping;
 use warpset_support::exit;
@@ -57,6 +57,9 @@ pub struct FormulaFigures {
     bytes: u64,
     /// Whether successors were computed again in sweeps, because there was no memory for all steps.
     in_sweeps: bool,
+    /// Whether the formulas were evaluated on a GPU, and whether it had listed all steps.
+    on_gpu: bool,
+    steps_on_gpu: bool,
     seconds_load: f64,
     seconds: f64,
     no_answer: Option<String>,
@@ -68,7 +71,9 @@ impl FormulaFigures {
             formulas: branching.formulas.len(),
             parts: branching.parts.all().len(),
             bytes: outcome.bytes,
-            in_sweeps: outcome.in_sweeps,
+            in_sweeps: matches!(outcome.way, Way::InSweeps | Way::OnGpu { is_listed: false }),
+            on_gpu: matches!(outcome.way, Way::OnGpu { .. }),
+            steps_on_gpu: outcome.way == Way::OnGpu { is_listed: true },
             seconds_load: outcome.load.as_secs_f64(),
             seconds: outcome.search.as_secs_f64(),
             no_answer: outcome.why.as_ref().map(|why| format!("{why:#}")),
@@ -77,7 +82,12 @@ impl FormulaFigures {
 
     /// Rows of the report.
     pub fn rows(&self) -> Rows {
-        let how = if self.in_sweeps { "successors computed again in sweeps" } else { "states and steps in memory" };
+        let how = match (self.on_gpu, self.in_sweeps) {
+            (true, true) => "successors computed again in sweeps on the GPU",
+            (true, false) => "sweeps over steps in the GPU's memory",
+            (false, true) => "successors computed again in sweeps",
+            (false, false) => "states and steps in memory",
+        };
         let parts = counted(self.parts as u64, "part");
         let mut rows = vec![
             ("formulas", format!("{}, {parts} in all; {how}, {}", self.formulas, HumanBytes(self.bytes))),
@@ -89,10 +99,10 @@ impl FormulaFigures {
 }
 
 /// The paths, or why they are missing.
-pub fn text(branching: &Branching, outcome: &Outcome, model: &Model) -> String {
+pub fn text(branching: &Branching, outcome: &Outcome, model: &Model, states: States) -> String {
     let one = |answered: Answered| match answered.answer.witness.as_ref() {
         None => String::new(),
-        Some(Ok(witness)) => format!("\n{}", witness_text(answered, witness, model)),
+        Some(Ok(witness)) => format!("\n{}", witness_text(answered, witness, model, states)),
         Some(Err(error)) => {
             let (shows, error) = (shows(answered), format!("{error:#}"));
             format!("\n{}\nThe path cannot be shown: {}\n", escaping::line(&shows), escaping::line(&error))
@@ -101,7 +111,7 @@ pub fn text(branching: &Branching, outcome: &Outcome, model: &Model) -> String {
     all(branching, outcome).map(one).collect()
 }
 
-fn witness_text(answered: Answered, witness: &Witness, model: &Model) -> String {
+fn witness_text(answered: Answered, witness: &Witness, model: &Model, states: States) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
     let count = |number: usize| counted(number as u64, "step");
@@ -109,13 +119,13 @@ fn witness_text(answered: Answered, witness: &Witness, model: &Model) -> String 
     let then = witness.begins.map(|begins| format!(", then a loop of {}", count(witness.steps.len() - begins)));
     line(escaping::line(&shows(answered)).into_owned());
     line(format!("A path that shows it has {}{}{}:", count(before), then.unwrap_or_default(), lines_of(model)));
-    line(format!("  0. initial state: {}", state_text(model, &witness.states[0])));
+    line(initial_line(model, &witness.states[0], states));
     for (number, step) in witness.steps.iter().enumerate() {
         if witness.begins == Some(number) {
             line(format!("The loop, repeated forever, from {}:", state_text(model, &witness.states[number])));
         }
         let (from, to) = (&witness.states[number], &witness.states[number + 1]);
-        for (at, part) in step_lines(model, Some(*step), from, to).into_iter().enumerate() {
+        for (at, part) in step_lines(model, Some(*step), from, to, states).into_iter().enumerate() {
             line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
         }
     }
@@ -128,9 +138,10 @@ fn witness_text(answered: Answered, witness: &Witness, model: &Model) -> String 
 }
 
 /// A path as JSON.
-pub fn witness_json(answered: Answered, witness: &Witness, model: &Model) -> Value {
+pub fn witness_json(answered: Answered, witness: &Witness, model: &Model, states: States) -> Value {
     let steps = witness.steps.iter().enumerate();
-    let steps = steps.map(|(number, step)| step_json(model, Some(*step), &witness.states[number], &witness.states[number + 1]));
+    let steps =
+        steps.map(|(number, step)| step_json(model, Some(*step), &witness.states[number], &witness.states[number + 1], states));
     json!({
         "model": model.source.name,
         "violation": { "kind": "ctl", "text": shows(answered) },

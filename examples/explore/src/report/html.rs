@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use warpset_model::ir::Model;
-use warpset_model::trace::{state_text, step_lines};
+use warpset_model::trace::{States, step_lines, whole_state_text};
 use warpset_search::coverage::Coverage;
 use warpset_support::escaping::xml;
 use warpset_support::numbers::counted;
@@ -33,18 +33,19 @@ tr { border-bottom: 1px solid #8884; } h1 { overflow-wrap: anywhere; } code { wh
 "#;
 
 /// The path as a table, beside its message chart. The full state of a step is shown on demand.
-pub fn path(model: &Model, run: &Run, chart: &Chart) -> String {
+pub fn path(model: &Model, run: &Run, chart: &Chart, states: States) -> String {
     let mut text = String::from("<h2>Path</h2>\n<table><tr><th>step</th><th>what happens</th><th>state</th></tr>\n");
+    let open = if states == States::Whole { " open=\"open\"" } else { "" };
     let mut row = |number: usize, lines: &[String]| {
         let lines: Vec<String> = lines.iter().map(|line| format!("<code>{}</code>", xml(line))).collect();
         let begins = if run.begins == Some(number) { " (the loop begins here)" } else { "" };
-        let (lines, state) = (lines.join("<br/>"), xml(&state_text(model, &run.states[number])));
-        let state = format!("<details><summary>state {number}{begins}</summary><code>{state}</code></details>");
+        let (lines, state) = (lines.join("<br/>"), xml(&whole_state_text(model, &run.states[number])));
+        let state = format!("<details{open}><summary>state {number}{begins}</summary><code>{state}</code></details>");
         writeln!(text, "<tr><td>{number}</td><td>{lines}</td><td>{state}</td></tr>").expect("a string can be written to");
     };
     row(0, &["initial state".into()]);
     for (number, step) in run.steps.iter().enumerate() {
-        row(number + 1, &step_lines(model, *step, &run.states[number], &run.states[number + 1]));
+        row(number + 1, &step_lines(model, *step, &run.states[number], &run.states[number + 1], States::Changes));
     }
     text + &format!("</table>\n<h2>Messages</h2>\n<div class=\"chart\" tabindex=\"0\">{}</div>\n", chart.svg())
 }
@@ -112,7 +113,7 @@ pub fn page(summary: &Summary, path: &str, coverage: &str) -> String {
             Decision::Violated | Decision::Reached => "bad",
             Decision::NotDecided | Decision::NotChecked => "open",
         };
-        format!("<li class=\"{class}\">{}</li>\n", xml(check.line(summary.complete, false).trim()))
+        format!("<li class=\"{class}\">{}</li>\n", xml(check.line(false).trim()))
     };
     let checks: String = summary.checks.iter().map(check).collect();
     let row = |(name, value): &(&str, String)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", xml(value));

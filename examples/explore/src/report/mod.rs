@@ -23,12 +23,12 @@ use summary::{CheckpointFigures, CountFigures, GpuFigures, RankFigures, Summary,
 use warpset::{Device, Spec, Stats};
 use warpset_model::checks::Checks;
 use warpset_model::ir::Model;
-use warpset_model::trace::{Path, lines_of, state_json, state_text};
+use warpset_model::trace::{Path, States, lines_of, state_json, state_text};
 use warpset_model::warnings::Warnings;
 use warpset_search::checkpoint::Status;
 use warpset_search::coverage::Unreached;
 use warpset_search::ctl::{self, Branching};
-use warpset_search::exploration::{Counts, End, Exploration, Found};
+use warpset_search::exploration::{Counts, End, Exploration, Found, bytes_of_marks};
 use warpset_search::liveness::check::{Conclusion, Question, Verdict};
 use warpset_search::liveness::possible::{Outcome, Possible};
 use warpset_search::measurements::Measurements;
@@ -44,6 +44,8 @@ use warpset_support::stopping::Stop;
 pub struct Report<'a> {
     pub model: &'a Model,
     pub checks: &'a Checks,
+    /// Parts of the states that paths show.
+    pub states: States,
     pub device: &'a Device,
     pub spec: Spec,
     /// Why the table has its kind, if `--table` does not name that kind.
@@ -236,7 +238,7 @@ impl Report<'_> {
             state: finding.map(|finding| state_json(model, &finding.found.state)),
             path: self.path_json(),
             no_path: why_no_path.or(no_path),
-            about_runs: AboutRuns::of(self.conclusion.as_ref(), self.answer, model),
+            about_runs: AboutRuns::of(self.conclusion.as_ref(), self.answer, model, self.states),
             ctl: self.branched.map(|(branching, outcome)| FormulaFigures::of(branching, outcome)),
             net: NetFigures::of(model, self.surveyed.as_ref(), end),
             reduction: self.reduction.filter(|reduction| reduction.stubborn.is_some()).map(Reduction::word),
@@ -272,10 +274,10 @@ impl Report<'_> {
 
     /// Describes how memory was exhausted: the limit, and the memory needed as far as the table and the lists show it.
     fn memory_text(&self) -> String {
-        let Some(limit) = self.memory else { return "no more memory".into() };
-        let at = format!("stopped at --memory {}", HumanBytes(limit));
+        let limit = self.memory.map(HumanBytes);
+        let at = limit.map_or_else(|| "no more memory".into(), |limit| format!("stopped at --memory {limit}"));
         if self.ranks.is_some() {
-            return format!("{at} of each device");
+            return if self.memory.is_some() { format!("{at} of each device") } else { at };
         }
         let (stats, lists) = (&self.stats, self.exploration.list_bytes);
         let needed = |bytes: u64| format!("; twice as many states need about --memory {}", HumanBytes(bytes));
@@ -285,6 +287,11 @@ impl Report<'_> {
         let nodes = if of_nodes > fill { format!(", its nodes {of_nodes:.0} %") } else { String::new() };
         let lack = match self.memory_lacks() {
             Some(part @ ("slots" | "nodes")) => format!("; its {part} were full"),
+            // Other searches mark waiting states in the table when they do not fit a list.
+            Some(_) if self.model.property.is_none() => format!(
+                "; the lists had no room for more, and marks of waiting states take {} beside this table",
+                HumanBytes(bytes_of_marks(stats.slots))
+            ),
             Some(_) => "; the lists had no room for more".into(),
             None => String::new(),
         };
@@ -322,9 +329,9 @@ impl Report<'_> {
     /// The report for people, with colours if it goes to a terminal that has them.
     pub fn text(&self, summary: &Summary, has_colors: bool) -> String {
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
-        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model));
+        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model, self.states));
         let firings = summary.net.as_ref().and_then(NetFigures::firings_text);
-        let paths = self.branched.map(|(branching, outcome)| branching::text(branching, outcome, self.model));
+        let paths = self.branched.map(|(branching, outcome)| branching::text(branching, outcome, self.model, self.states));
         let figures = [verdicts::lines(summary, has_colors), summary.lines()];
         figures.into_iter().chain(firings).chain(found).chain(run).chain(paths).collect()
     }
@@ -335,7 +342,7 @@ impl Report<'_> {
             Ok(path) => {
                 let steps = counted(path.steps.len() as u64, "step");
                 let title = format!("The shortest path has {steps}{}:", lines_of(self.model));
-                format!("\n{}", path.text(self.model, self.checks, &title))
+                format!("\n{}", path.text(self.model, self.checks, &title, self.states))
             }
             Err(error) => {
                 let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use warpset_model::checks::Role;
 use warpset_model::ir::Model;
-use warpset_model::trace::{lines_of, state_json, state_text, step_json, step_lines};
+use warpset_model::trace::{States, initial_line, lines_of, state_json, state_text, step_json, step_lines};
 use warpset_search::exploration::End;
 use warpset_search::liveness::check::{Conclusion, Question, Verdict};
 use warpset_search::liveness::lasso::Lasso;
@@ -83,6 +83,7 @@ impl AboutRuns {
         conclusion: Option<&(&Question, Conclusion)>,
         answer: Option<(&Possible, &Outcome)>,
         model: &Model,
+        states: States,
     ) -> Option<Self> {
         let of_runs = conclusion.map(|(question, conclusion)| {
             let error = conclusion.lasso.as_ref().and_then(|lasso| lasso.as_ref().err());
@@ -95,7 +96,7 @@ impl AboutRuns {
                 automaton_states: question.automaton.accepting.len(),
                 accepting: conclusion.accepting,
                 passes: conclusion.passes,
-                lasso: run_json(conclusion, model, question),
+                lasso: run_json(conclusion, model, question, states),
                 no_lasso: error.map(|error| format!("{error:#}")),
             })
         });
@@ -151,17 +152,17 @@ pub fn why_no_path(outcome: &Outcome) -> Option<String> {
 }
 
 /// The violating run, or why none can be shown.
-pub fn text(conclusion: &Conclusion, model: &Model) -> Option<String> {
+pub fn text(conclusion: &Conclusion, model: &Model, states: States) -> Option<String> {
     conclusion.lasso.as_ref().map(|lasso| match lasso {
-        Ok(lasso) => format!("\n{}", lasso_text(lasso, model)),
+        Ok(lasso) => format!("\n{}", lasso_text(lasso, model, states)),
         Err(error) => format!("\nThe violating run cannot be shown: {}\n", escaping::line(&format!("{error:#}"))),
     })
 }
 
 /// The violating run as JSON.
-pub fn run_json(conclusion: &Conclusion, model: &Model, question: &Question) -> Option<Value> {
+pub fn run_json(conclusion: &Conclusion, model: &Model, question: &Question, states: States) -> Option<Value> {
     let lasso = conclusion.lasso.as_ref().and_then(|lasso| lasso.as_ref().ok());
-    lasso.map(|lasso| lasso_json(lasso, model, &question.text))
+    lasso.map(|lasso| lasso_json(lasso, model, &question.text, states))
 }
 
 /// The question about where states can lead, as text.
@@ -173,20 +174,20 @@ fn question_text(possible: &Possible) -> String {
 }
 
 /// The run as text: the initial state, each step with its changes, and where the loop begins.
-fn lasso_text(lasso: &Lasso, model: &Model) -> String {
+fn lasso_text(lasso: &Lasso, model: &Model, states: States) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("a string can be written to");
     let count = |number: usize| counted(number as u64, "step");
     let (before, inside) = (lasso.begins, lasso.steps.len() - lasso.begins);
     let then = if inside == 0 { String::new() } else { format!(", then a loop of {}", count(inside)) };
     line(format!("A run that violates the property: {}{then}{}:", count(before), lines_of(model)));
-    line(format!("  0. initial state: {}", state_text(model, &lasso.states[0])));
+    line(initial_line(model, &lasso.states[0], states));
     for (number, step) in lasso.steps.iter().enumerate() {
         if number == lasso.begins {
             line(format!("The loop, repeated forever, from {}:", state_text(model, &lasso.states[number])));
         }
         let (from, to) = (&lasso.states[number], &lasso.states[number + 1]);
-        for (at, part) in step_lines(model, step.system, from, to).into_iter().enumerate() {
+        for (at, part) in step_lines(model, step.system, from, to, states).into_iter().enumerate() {
             let moved = moved(lasso, model, number)
                 .filter(|_| at == 0)
                 .map(|(from, to)| format!(" [{} -> {}]", escaping::line(from), escaping::line(to)));
@@ -216,9 +217,9 @@ fn moved<'m>(lasso: &Lasso, model: &'m Model, number: usize) -> Option<(&'m str,
     (of.from != of.to).then(|| (name(of.from), name(of.to)))
 }
 
-fn lasso_json(lasso: &Lasso, model: &Model, property: &str) -> Value {
+fn lasso_json(lasso: &Lasso, model: &Model, property: &str, states: States) -> Value {
     let steps = lasso.steps.iter().enumerate().map(|(number, step)| {
-        let mut json = step_json(model, step.system, &lasso.states[number], &lasso.states[number + 1]);
+        let mut json = step_json(model, step.system, &lasso.states[number], &lasso.states[number + 1], states);
         json["automaton"] = json!(moved(lasso, model, number).map(|(from, to)| [from, to]));
         json
     });

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use warpset_model::checks::{Condition, Role, Violation};
 use warpset_search::ctl::{self, Branching};
-use warpset_search::exploration::End;
+use warpset_search::exploration::{End, Tally};
 use warpset_search::liveness::check::Verdict;
 use warpset_support::escaping;
 use warpset_support::numbers::counted;
@@ -49,6 +49,8 @@ pub struct Check {
     pub why: Option<String>,
     /// Number of violating states found; for `ctl`, of states that satisfy the formula. `None` if they were not counted.
     pub states: Option<u64>,
+    /// Whether there may be more such states than `states`: the search did not look at all states.
+    pub at_least: bool,
     /// Least number of steps to a violating state; `None` if it is not known.
     pub depth: Option<u64>,
     /// The shortest path to a violating state.
@@ -59,7 +61,8 @@ pub struct Check {
 
 impl Check {
     fn new(kind: &'static str, text: impl Into<String>, verdict: Decision) -> Self {
-        Self { kind, text: text.into(), verdict, why: None, states: None, depth: None, path: None, lasso: None }
+        let text = text.into();
+        Self { kind, text, verdict, why: None, states: None, at_least: false, depth: None, path: None, lasso: None }
     }
 
     fn because(self, why: impl Into<String>) -> Self {
@@ -67,11 +70,11 @@ impl Check {
     }
 
     /// The verdict, in words and in the colour that it has on a terminal.
-    fn verdict(&self, is_complete: bool) -> (String, &'static str) {
+    fn verdict(&self) -> (String, &'static str) {
         let is_ctl = self.kind == "ctl";
         let satisfying = self.states.filter(|_| is_ctl).map(|states| format!("in {}", counted(states, "state")));
         let states = self.states.filter(|states| *states > 0 && !is_ctl);
-        let states = states.map(|states| format!("{}{}", counted(states, "state"), if is_complete { "" } else { " so far" }));
+        let states = states.map(|states| format!("{}{}", if self.at_least { "at least " } else { "" }, counted(states, "state")));
         let depth = self.depth.map(|depth| format!("first at depth {depth}"));
         let known: Vec<String> = [self.why.clone(), satisfying, states, depth].into_iter().flatten().collect();
         let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
@@ -87,8 +90,8 @@ impl Check {
     }
 
     /// The line of the text.
-    pub(super) fn line(&self, is_complete: bool, has_colors: bool) -> String {
-        let (verdict, color) = self.verdict(is_complete);
+    pub(super) fn line(&self, has_colors: bool) -> String {
+        let (verdict, color) = self.verdict();
         let verdict = escaping::line(&verdict);
         let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };
         let text = if self.text.is_empty() { String::new() } else { format!(" {}", self.text) };
@@ -120,7 +123,7 @@ impl Report<'_> {
         if let Some((question, conclusion)) = &self.conclusion {
             let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
             let check = Check::new("property", format!("{}{fair}", question.text), decided(conclusion.verdict));
-            let lasso = runs::run_json(conclusion, self.model, question);
+            let lasso = runs::run_json(conclusion, self.model, question, self.states);
             let check = Check { lasso, ..check };
             let is_open = conclusion.verdict == Verdict::Unknown;
             all.push(if is_open { check.because(why(conclusion.end.unwrap_or(end))) } else { check });
@@ -152,7 +155,7 @@ impl Report<'_> {
 
     pub(super) fn path_json(&self) -> Option<Value> {
         let path = self.found()?.path.as_ref().ok()?;
-        Some(path.json(self.model, self.checks))
+        Some(path.json(self.model, self.checks, self.states))
     }
 
     fn fault(&self) -> Option<Check> {
@@ -164,27 +167,24 @@ impl Report<'_> {
     }
 
     /// The verdict of a check of states. `is_first`: the first violation is of this check. `is_beside`: its state violates
-    /// this check, too. `states`: number of violating states found, if they were counted.
-    fn of_states(&self, check: Check, is_first: bool, is_beside: bool, states: Option<u64>) -> Check {
+    /// this check, too. `tally`: the violating states found.
+    fn of_states(&self, check: Check, is_first: bool, is_beside: bool, tally: Tally) -> Check {
         let is_goal = check.kind == "goal";
         let (positive, negative) =
             if is_goal { (Decision::Unreachable, Decision::Reached) } else { (Decision::Holds, Decision::Violated) };
-        let found = self.found().map(|finding| finding.found);
         let is_complete = self.exploration.end == End::Complete;
-        let check = Check { states, ..check };
-        if is_first || is_beside {
-            // All states of lower levels were checked before.
-            let depth = found.map(|found| found.level);
+        if is_first || is_beside || tally.states > 0 {
+            // A state with a fault counts for no check.
+            let depth = tally.level.or(self.found().map(|finding| finding.found.level));
             let path = if is_first { self.path_json() } else { None };
-            return Check { verdict: negative, depth, path, ..check };
+            let states = Some(tally.states).filter(|states| *states > 0);
+            let leaves_out = self.reduction.is_some_and(|reduction| reduction.stubborn.is_some());
+            let at_least = states.is_some() && (!is_complete || leaves_out);
+            return Check { verdict: negative, states, at_least, depth, path, ..check };
         }
-        match states {
-            Some(1..) => Check { verdict: negative, ..check },
-            Some(0) if is_complete => Check { verdict: positive, ..check },
-            None if is_complete && found.is_none() => Check { verdict: positive, states: Some(0), ..check },
-            // The search keeps only the first violation.
-            None if is_complete => check.because("another violation was found first; ask for this one alone"),
-            _ => check.because(why(self.exploration.end)),
+        match is_complete {
+            true => Check { verdict: positive, states: Some(0), ..check },
+            false => check.because(why(self.exploration.end)),
         }
     }
 
@@ -194,15 +194,14 @@ impl Report<'_> {
         let violation = self.found().map(|finding| &finding.found.violation);
         let is_first = violation == Some(&Violation::Condition(at));
         let is_beside = self.violated_beside.contains(&at);
-        self.of_states(Check::new(kind, text.clone(), Decision::NotDecided), is_first, is_beside, None)
+        let tally = self.exploration.violating.of_condition(at);
+        self.of_states(Check::new(kind, text.clone(), Decision::NotDecided), is_first, is_beside, tally)
     }
 
     fn of_deadlocks(&self) -> Check {
         let is_first = self.found().is_some_and(|finding| finding.found.violation == Violation::Deadlock);
         let check = Check::new("deadlocks", "", Decision::NotDecided);
-        // Deadlocks are counted in every search; a search that ended may have counted less than it found.
-        let states = Some(self.counts().deadlocks).filter(|states| *states > 0 || self.exploration.end == End::Complete);
-        self.of_states(check, is_first, false, states)
+        self.of_states(check, is_first, false, self.exploration.violating.deadlocks)
     }
 
     /// The verdicts of formulas of branching time.
@@ -219,7 +218,7 @@ impl Report<'_> {
                 }
                 _ => match &answer.witness {
                     Some(Ok(witness)) => {
-                        let json = Some(answered::witness_json(answered, witness, self.model));
+                        let json = Some(answered::witness_json(answered, witness, self.model, self.states));
                         let (path, lasso) = if witness.begins.is_some() { (None, json) } else { (json, None) };
                         Check { path, lasso, ..check }
                     }
@@ -251,8 +250,8 @@ impl Report<'_> {
 
 /// The block of verdicts, a line for each.
 pub fn lines(summary: &Summary, has_colors: bool) -> String {
-    let Summary { checks, complete, .. } = summary;
-    let lines: String = checks.iter().map(|check| check.line(*complete, has_colors)).collect();
+    let Summary { checks, .. } = summary;
+    let lines: String = checks.iter().map(|check| check.line(has_colors)).collect();
     let is_asked = checks.iter().any(|check| check.verdict != Decision::NotChecked);
     let hint = if is_asked { String::new() } else { format!("  {NOTHING_ASKED}\n") };
     format!("checks\n{lines}{hint}\n")

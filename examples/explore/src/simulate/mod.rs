@@ -6,8 +6,8 @@ pub mod requested;
 
 use crate::compiling::compile_walks;
 use crate::encodings::NoRoom;
-use crate::options::{EngineKind, Options};
-use crate::outputs::trace_text;
+use crate::options::{DisplayOptions, EngineKind, ProgressWhen, TableOptions};
+use crate::outputs::write_trace;
 use crate::pictures;
 use crate::pictures::chart::Chart;
 use crate::report::net::{ignored, ignored_row};
@@ -15,14 +15,13 @@ use crate::report::not_traced_text;
 use crate::spread::RankPlan;
 use anyhow::{Error, Result, ensure};
 use indicatif::{HumanCount, HumanFloatCount};
-use requested::Requested;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use warpset_model::checks::Checks;
 use warpset_model::interpreter::Interpreter;
 use warpset_model::ir::Model;
 use warpset_model::language::Text;
-use warpset_model::trace::{self, Path, lines_of};
+use warpset_model::trace::{self, Path, States, lines_of};
 use warpset_search::simulation::{Simulation, Walker, Walks, again, simulate};
 use warpset_search::successors::Interpreted;
 use warpset_support::escaping;
@@ -49,6 +48,7 @@ struct Taken {
 struct Done<'a> {
     model: &'a Model,
     checks: &'a Checks,
+    show: States,
     walks: Walks,
     taken: Taken,
     /// The path of the walk that found something.
@@ -59,8 +59,9 @@ struct Done<'a> {
 
 /// Takes random walks, and writes the path of the one that finds something.
 pub fn run(
-    options: &Options,
-    requested: Requested,
+    walks: Walks,
+    table: &TableOptions,
+    display: &DisplayOptions,
     plan: &RankPlan,
     text: &Text,
     checks: &Checks,
@@ -70,8 +71,7 @@ pub fn run(
     ensure!(model.property.is_none(), "--simulate cannot check the model's property process; --no-property ignores it");
     ensure!(*plan == RankPlan::Alone, "--simulate runs in one process, without ranks");
     let interpreted = Interpreted::new(Interpreter::new(model), checks);
-    let walks = Walks { walks: requested.walks, depth: requested.depth, seed: options.seed };
-    let taken = take(options, walks, &interpreted)?;
+    let taken = take(table, display.progress, walks, &interpreted)?;
     let path = taken.simulation.found.map(|walk| {
         let (states, violation) = again(&interpreted, &model.initial_state(), walks, walk)?;
         // The walks of a net whose states have too few bits begin again with more.
@@ -81,52 +81,55 @@ pub fn run(
         trace::replay(&interpreted.interpreter, checks, states, violation)
     });
     let path = path.transpose()?;
+    let show = display.shown();
+    let not_traced = trace.as_ref().filter(|_| path.is_none()).map(|file| file.path().to_path_buf());
     let written = match (&path, trace) {
         (Some(path), Some(output)) => {
-            let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model));
-            let json = || format!("{:#}\n", path.json(model, checks));
-            output.write_text(&trace_text(options, chart, json))
+            let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model), show);
+            let json = || format!("{:#}\n", path.json(model, checks, show));
+            write_trace(output, chart, json)
         }
         _ => Ok(()),
     };
-    let not_traced = options.trace.as_deref().filter(|_| path.is_none());
-    let done = Done { model, checks, walks, taken, path, not_traced };
+    let done = Done { model, checks, show, walks, taken, path, not_traced: not_traced.as_deref() };
     let code = if written.is_err() { exit::ERROR } else { done.exit_code() };
     let error = written.as_ref().err().map(|error| format!("{error:#}"));
-    program::print(&if options.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
+    program::print(&if display.json { format!("{}\n", done.json(error.as_deref(), code)) } else { done.text() })?;
     written.map(|()| code)
 }
 
 /// Takes the walks: on a GPU, or by threads with compiled or interpreted next-state functions.
-fn take(options: &Options, walks: Walks, interpreted: &Interpreted) -> Result<Taken> {
+fn take(table: &TableOptions, when: ProgressWhen, walks: Walks, interpreted: &Interpreted) -> Result<Taken> {
     let is_long = walks.walks.saturating_mul(walks.depth) >= COMPILE_FROM;
     #[cfg(feature = "cuda")]
-    let no_gpu = match on_gpu::device(options, walks, is_long)? {
+    let no_gpu = match on_gpu::device(table, walks, is_long)? {
         None => None,
         Some(device) => match on_gpu::take(&device, interpreted, walks) {
             Ok(taken) => return Ok(taken),
-            Err(error) if options.engine == EngineKind::Gpu || !options.device.named_gpus().is_empty() => return Err(error),
+            Err(error) if table.engine == EngineKind::Gpu || !table.device.named_gpus().is_empty() => {
+                return Err(error);
+            }
             Err(error) => Some(format!("not on the GPU: {}", first_line(&error))),
         },
     };
     #[cfg(not(feature = "cuda"))]
     let no_gpu: Option<String> = {
-        let on_cpu = options.engine != EngineKind::Gpu && options.device.named_gpus().is_empty();
+        let on_cpu = table.engine != EngineKind::Gpu && table.device.named_gpus().is_empty();
         ensure!(on_cpu, "this build cannot use GPUs: warpset's feature `cuda` is off");
         None
     };
     let start = Instant::now();
-    let compiled = match options.engine {
-        EngineKind::Compiled => Some(compile_walks(options, interpreted)),
-        EngineKind::Auto if is_long => Some(compile_walks(options, interpreted)),
+    let compiled = match table.engine {
+        EngineKind::Compiled => Some(compile_walks(when, interpreted)),
+        EngineKind::Auto if is_long => Some(compile_walks(when, interpreted)),
         _ => None,
     };
     let compile = start.elapsed();
     let mut taken = match compiled {
-        Some(Ok(compiled)) => by_threads(options, walks, &compiled, interpreted, "compiled".into()),
-        Some(Err(error)) if options.engine == EngineKind::Compiled || error.is::<program::Ended>() => return Err(error),
-        Some(Err(error)) => by_threads(options, walks, interpreted, interpreted, format!("interpreted: {}", first_line(&error))),
-        None => by_threads(options, walks, interpreted, interpreted, "interpreted".into()),
+        Some(Ok(compiled)) => by_threads(table, walks, &compiled, interpreted, "compiled".into()),
+        Some(Err(error)) if table.engine == EngineKind::Compiled || error.is::<program::Ended>() => return Err(error),
+        Some(Err(error)) => by_threads(table, walks, interpreted, interpreted, format!("interpreted: {}", first_line(&error))),
+        None => by_threads(table, walks, interpreted, interpreted, "interpreted".into()),
     };
     taken.compile = compile;
     if let Some(why) = no_gpu {
@@ -139,8 +142,8 @@ fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').to_string()
 }
 
-fn by_threads(options: &Options, walks: Walks, walker: &impl Walker, interpreted: &Interpreted, engine: String) -> Taken {
-    let (initial, threads) = (interpreted.interpreter.model().initial_state(), options.device.threads());
+fn by_threads(table: &TableOptions, walks: Walks, walker: &impl Walker, interpreted: &Interpreted, engine: String) -> Taken {
+    let (initial, threads) = (interpreted.interpreter.model().initial_state(), table.device.threads());
     let start = Instant::now();
     let simulation = simulate(walker, &initial, walks, interpreted.checks.deadlocks, threads, stopping::asked);
     let (device, threads) = ("CPU".into(), threads as u64);
@@ -199,7 +202,7 @@ impl Done<'_> {
             let walk = self.taken.simulation.found.unwrap_or_default();
             let steps = counted(path.steps.len() as u64, "step");
             text += "\n";
-            text += &path.text(self.model, self.checks, &format!("Walk {walk} has {steps}{}:", lines_of(self.model)));
+            text += &path.text(self.model, self.checks, &format!("Walk {walk} has {steps}{}:", lines_of(self.model)), self.show);
         }
         text
     }
@@ -219,7 +222,7 @@ impl Done<'_> {
             "walks": walks, "depth": depth, "seed": seed, "end": end, "walks_taken": taken, "steps": steps, "longest": longest,
             "deadlocks": deadlocks, "overflows": overflows, "seconds_compile": self.taken.compile.as_secs_f64(),
             "seconds": self.taken.time.as_secs_f64(), "steps_per_second": self.per_second(), "walk": found,
-            "path": self.path.as_ref().map(|path| path.json(self.model, self.checks)),
+            "path": self.path.as_ref().map(|path| path.json(self.model, self.checks, self.show)),
             "ignored": ignored(self.model), "not_traced": self.not_traced.map(not_traced_text), "error": error, "exit_code": code,
         })
     }

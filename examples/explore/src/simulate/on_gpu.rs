@@ -1,7 +1,7 @@
 //! Random walks on a GPU: when one takes them, and its part of the report.
 
 use super::Taken;
-use crate::options::{EngineKind, Options};
+use crate::options::{EngineKind, TableOptions};
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use warpset::Device;
@@ -19,11 +19,11 @@ const MANY: u64 = 1 << 14;
 /// # Errors
 ///
 /// Several GPUs are named, a GPU is named and another engine, or a GPU that is asked for cannot be used.
-pub fn device(options: &Options, walks: Walks, is_long: bool) -> Result<Option<Device>> {
-    let several = matches!(options.device, DeviceChoice::Gpus { .. } | DeviceChoice::AllGpus);
+pub fn device(table: &TableOptions, walks: Walks, is_long: bool) -> Result<Option<Device>> {
+    let several = matches!(table.device, DeviceChoice::Gpus { .. } | DeviceChoice::AllGpus);
     ensure!(!several, "--simulate runs on one GPU: choose --device gpu or gpu:NUMBER");
-    let is_named = !options.device.named_gpus().is_empty();
-    match options.engine {
+    let is_named = !table.device.named_gpus().is_empty();
+    match table.engine {
         EngineKind::Interpreted | EngineKind::Compiled => {
             ensure!(
                 !is_named,
@@ -32,13 +32,13 @@ pub fn device(options: &Options, walks: Walks, is_long: bool) -> Result<Option<D
             Ok(None)
         }
         EngineKind::Gpu => {
-            let device = options.device.open()?;
+            let device = table.device.open()?;
             ensure!(device.is_gpu(), "--engine gpu needs a GPU, but --device chose {device}");
             Ok(Some(device))
         }
-        EngineKind::Auto if is_named => options.device.open().map(Some),
-        EngineKind::Auto if matches!(options.device, DeviceChoice::Best) && is_long && walks.walks >= MANY => {
-            Ok(Some(options.device.open()?).filter(Device::is_gpu))
+        EngineKind::Auto if is_named => table.device.open().map(Some),
+        EngineKind::Auto if matches!(table.device, DeviceChoice::Best) && is_long && walks.walks >= MANY => {
+            Ok(Some(table.device.open()?).filter(Device::is_gpu))
         }
         EngineKind::Auto => Ok(None),
     }

@@ -2,7 +2,8 @@
 
 use super::launch::{Environment, Process, Wanted, process};
 use crate::first_table::{self, Listed, Size};
-use crate::options::Options;
+use crate::jobs::Job;
+use crate::options::{Options, TableOptions};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use warpset::cluster::{Builder, Local, Transport};
@@ -35,13 +36,13 @@ impl RankPlan {
     /// # Errors
     ///
     /// The options contradict each other, or this build lacks a requested feature.
-    pub fn of(options: &Options, environment: Environment<'_>) -> Result<Self> {
-        let wanted = Wanted { rank: options.rank, ranks: options.ranks, rendezvous: options.rendezvous.clone() };
+    pub fn of(Options { ranks, table, input, job, .. }: &Options, environment: Environment<'_>) -> Result<Self> {
+        let wanted = Wanted { rank: ranks.rank, ranks: ranks.ranks, rendezvous: ranks.rendezvous.clone() };
         // A build that cannot connect processes ignores a launcher's environment, because a job's script may have one, too.
         let Some(process) = process(&wanted, environment, cfg!(feature = "nccl"))? else {
-            return Ok(match options.local_ranks {
-                None if !options.device.may_be_several() => Self::Alone,
-                ranks => Self::Here { ranks: ranks.map(usize::from) },
+            return Ok(match ranks.local_ranks {
+                None if !table.device.may_be_several() => Self::Alone,
+                local => Self::Here { ranks: local.map(usize::from) },
             });
         };
         ensure!(
@@ -50,19 +51,19 @@ impl RankPlan {
             process.rank,
             process.ranks
         );
-        let is_cpu = matches!(options.device, DeviceChoice::Cpu { .. });
+        let is_cpu = matches!(table.device, DeviceChoice::Cpu { .. });
         ensure!(!is_cpu, "several processes need GPUs, because NCCL connects them: --device cpu is not possible");
         ensure!(
-            options.local_ranks.is_none(),
+            ranks.local_ranks.is_none(),
             "--local-ranks is for one process, but this is rank {} of {}",
             process.rank,
             process.ranks
         );
         ensure!(
-            options.model.as_os_str() != "-",
+            input.model.as_os_str() != "-",
             "the model cannot come from standard input with several processes: each process reads it"
         );
-        let writes = options.emit.is_some() || options.emit_buchi.is_some();
+        let writes = matches!(job, Job::Emit(_) | Job::EmitBuchi(_));
         ensure!(!writes, "--emit and --emit-buchi are for one process: --ranks 1");
         Ok(Self::Process(process))
     }
@@ -149,11 +150,11 @@ impl RankSet {
 
     /// The size of each rank's table: given by the options for all ranks together, or the smallest of the best sizes for their
     /// devices.
-    pub fn size(&mut self, options: &Options, layout: &Layout) -> Result<Size> {
+    pub fn size(&mut self, options: &TableOptions, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.members, |rank| {
             let size =
-                |sharing| first_table::size(options, options.table_of(layout.words), layout, &rank.device, sharing, Listed::All);
+                |sharing| first_table::size(options, options.kind_for(layout.words), layout, &rank.device, sharing, Listed::All);
             // All ranks together get the slots that one table would have, if they have memory for them.
             let parts = if options.capacity.is_some() { ranks } else { rank.sharing };
             let own = size(1).and_then(|all| {

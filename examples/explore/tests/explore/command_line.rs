@@ -67,6 +67,7 @@ pub fn outputs_are_written_or_refused() {
         ("--checkpoint", "x.checkpoint"),
         ("--trace", "x.json"),
         ("--trace", "x.svg"),
+        ("--report", "x.html"),
         ("--dependencies", "x.txt"),
         ("--emit", "x.cu"),
         ("--emit-buchi", "x.hoa"),
@@ -411,15 +412,84 @@ pub fn files_may_have_a_byte_order_mark_and_other_bytes_in_comments() {
     assert_eq!((code, counts(&report)[..4].to_vec()), (Some(0), vec![20, 34, 0, 7]));
 }
 
+/// The short help fits a screen, and the long one has what is used most first. Options of one language have its heading.
 pub fn help_teaches() {
+    let output = Command::new(EXPLORE).arg("-h").output().unwrap();
+    let short = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    assert!(short.lines().count() <= 30 && short.lines().all(|line| line.chars().count() <= 130), "{short}");
+    assert_eq!(short.lines().filter(|line| line.starts_with("  explore ")).count(), 6, "{short}");
     let output = Command::new(EXPLORE).arg("--help").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
+    let options = short.split_whitespace().filter(|word| word.starts_with("--")).map(|word| word.trim_end_matches(','));
+    for option in options {
+        let is_of = |line: &str| line.trim_start().trim_start_matches("-h, ").starts_with(option);
+        assert!(text.lines().any(is_of), "{option} is no option");
+    }
+    let is_heading = |line: &&str| line.ends_with(':') && line.starts_with(char::is_uppercase) && !line.contains("Usage");
+    let headings: Vec<&str> = text.lines().filter(is_heading).collect();
+    let expected = [
+        "Arguments",
+        "Checks",
+        "Runs",
+        "Output",
+        "Limits",
+        "Walks",
+        "Table and engine",
+        "Checkpoints",
+        "Several GPUs or processes",
+        "Model",
+        "DVE",
+        "Networks",
+        "Petri nets",
+        "Help",
+    ]
+    .map(|heading| format!("{heading}:"));
+    assert_eq!(headings[..expected.len()], expected);
+    let of_heading = |heading: &str| -> Vec<&str> {
+        let lines = text.lines().skip_while(|line| line.trim_end_matches(':') != heading).skip(1);
+        let lines = lines.take_while(|line| line.is_empty() || line.starts_with(' '));
+        lines
+            .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
+            .filter(|word| text.contains(&format!(" {word}")))
+            .collect()
+    };
+    assert_eq!(of_heading("Checks")[0], "--deadlock");
+    assert_eq!(of_heading("Runs")[0], "--ltl");
+    for (heading, option) in [("DVE", "--no-property"), ("Networks", "--interleave"), ("Petri nets", "--token-bits")] {
+        assert_eq!(of_heading(heading)[0], option);
+    }
     for part in
         ["--invariant 'P_0.CS + P_1.CS <= 1'", "130  interrupted", "--max-states", "--memory", "--timeout", "--record", "--table"]
     {
         assert!(text.contains(part), "{part} is missing");
     }
+}
+
+/// Questions about states and about runs need two commands, which the error has; each of them is one that answers.
+pub fn questions_for_two_runs_come_with_both_commands() {
+    let (path, name) = (model("peterson"), model("peterson").display().to_string());
+    let ltl = "G (P_0.critical -> !P_1.critical)";
+    let asked = ["--deadlock", "--ltl", ltl, "--invariant", EXCLUSION, "--reduce", "auto", "--fair", "weak"];
+    let output = explore(&path, asked);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let commands: Vec<&str> = said.lines().filter(|line| line.starts_with("  explore ")).map(str::trim).collect();
+    let of_states = format!("explore --deadlock --invariant '{EXCLUSION}' --reduce auto --device cpu:2 {name}");
+    let of_runs = format!("explore --ltl '{ltl}' --fair weak --device cpu:2 {name}");
+    assert_eq!((output.status.code(), &commands[..]), (Some(2), &[&*of_states, &*of_runs][..]), "{said}");
+    #[cfg(unix)]
+    for command in commands {
+        let command = command.replacen("explore", EXPLORE, 1);
+        let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
+    }
+    // The property of a model's text is named by the option that leaves it out.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let property = "process Never { state s; init s; accept s; trans s -> s {}; } system async property Never;";
+    let (_folder, path) = written(&text.replace("system async;", property));
+    let said = String::from_utf8(explore(&path, ["--deadlock"]).stderr).unwrap();
+    assert!(said.contains("ask in two runs: one with --no-property"), "{said}");
 }
 
 pub fn manuals_and_completions_are_generated() {

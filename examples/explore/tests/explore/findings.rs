@@ -154,34 +154,72 @@ process Q { state s; init s; trans s -> s { effect x = 1 - x; }; } system async;
     for part in [
         "The shortest path has 6 steps",
         "0. initial state: P_0.idle, P_1.idle",
-        "yielded -> waiting (line ",
+        " (yielded -> waiting, line ",
         "turn: 0 -> 1",
         "There: invariant violated: P_0.critical + P_1.critical <= 1",
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
     let text = String::from_utf8(explore(&model("readers_writers"), ["--deadlock"]).stdout).unwrap();
-    let step = "outside -> inside (line 23, sends on enter), with Lock: shared -> shared (line 13, receives on enter)";
-    assert!(text.contains(step), "{text}");
+    let step = " (outside -> inside, line 23, sends enter)\n       with Lock: ";
+    assert!(text.contains(step) && text.contains("(line 13, receives enter)\n"), "{text}");
 }
 
-/// A step shows its statement, the values that a rendezvous passes on, and queues as lists of messages.
+/// A step shows its statement, the values that a rendezvous passes on, and queues as lists of messages: in the text, in files of
+/// `--trace`, in message charts and in pages. With `--states` each of these has the whole states.
 pub fn steps_show_statements_values_and_queues() {
-    let text = String::from_utf8(explore(&model("mailbox"), ["--goal", "Consumer.expected[1] == 1"]).stdout).unwrap();
+    let folder = TempDir::new().unwrap();
+    let texts = |path: &Path, arguments: &[&str]| {
+        let read = |name: &str, option: &str| {
+            let file = folder.path().join(name);
+            let output = explore(path, [arguments, &[option, file.to_str().unwrap()]].concat());
+            (String::from_utf8(output.stdout).unwrap(), std::fs::read_to_string(file).unwrap())
+        };
+        let (text, chart) = read("chart.txt", "--trace");
+        let json: Value = serde_json::from_str(&read("trace.json", "--trace").1).unwrap();
+        (text, json, chart, read("page.html", "--report").1)
+    };
+    let asked = ["--goal", "Consumer.expected[1] == 1"];
+    let (text, json, ..) = texts(&model("mailbox"), &asked);
     for part in [
-        "  1. P_1: work -> work (line 20)\n       guard next < 4; sync box!{1, next}; effect next = next + 1;\n       box: [] -> [(1, 0)], ",
-        "(line 31)\n       sync box?{from, number};\n       box: [(1, 0)] -> [], Consumer.from: 0 -> 1\n",
+        "  1. P_1: guard next < 4; sync box!{1, next}; effect next = next + 1; (line 20, sends box(1, 0))\n       \
+         box: [] -> [(1, 0)], ",
+        ": sync box?{from, number}; (",
+        ", line 31, receives box(1, 0))\n       box: [(1, 0)] -> [], Consumer.from: 0 -> 1\n",
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
+    let message = serde_json::json!({ "channel": "box", "kind": "sent", "signal": null, "values": [1, 0] });
+    assert_eq!(
+        (&json["steps"][0]["message"], &json["steps"][0]["changes"]["box"]),
+        (&message, &serde_json::json!([[], [[1, 0]]]))
+    );
+    assert_eq!(json["initial"]["variables"]["box"], serde_json::json!([]));
+    assert!(json["steps"][0].get("state").is_none() && !text.contains("\n       state: "), "{text}");
+    let (text, json, chart, page) = texts(&model("mailbox"), &[&asked[..], &["--states"]].concat());
+    assert_eq!(json["steps"][0]["state"]["variables"]["box"], serde_json::json!([[1, 0]]));
+    let whole = ["Consumer.from = 0", "box = [(1, 0)]", "P_0.work, P_1.work"];
+    assert!(whole.iter().all(|part| [&text, &chart, &page].iter().all(|all| all.contains(part))), "{text}\n{chart}\n{page}");
+    let states = text.lines().filter(|line| line.starts_with("       state: ")).count();
+    assert_eq!((states, page.matches("<details open=\"open\">").count()), (json["steps"].as_array().unwrap().len(), states + 1));
     let answers = "channel answer, jobs; byte got; \
                    process P { byte n = 3; state a, b; init a; trans a -> b { sync answer!n + 1; }; } \
                    process Q { state a, b; init a; trans a -> b { sync answer?got; }; } system async;";
     let (_folder, path) = written(answers);
-    let text = String::from_utf8(explore(&path, ["--goal", "got == 4"]).stdout).unwrap();
-    let step = "1. P: a -> b (line 1, sends answer(4)), with Q: a -> b (line 1, receives on answer)\n       \
-                sync answer!n + 1;\n       sync answer?got;\n       got: 0 -> 4\n";
-    assert!(text.contains(step), "{text}");
+    let (text, json, chart, page) = texts(&path, &["--goal", "got == 4"]);
+    let step = "1. P: sync answer!n + 1; (a -> b, line 1, sends answer(4))\n       \
+                with Q: sync answer?got; (a -> b, line 1, receives answer(4))\n       got: 0 -> 4\n";
+    assert!(text.contains(step) && chart.contains("answer!4"), "{text}\n{chart}");
+    assert!(page.contains("<code>P: sync answer!n + 1; (a -&gt; b, line 1, sends answer(4))</code>"), "{page}");
+    assert_eq!(json["steps"][0]["message"]["values"], serde_json::json!([4]));
+    // Networks and nets have no statements, but states.
+    let (text, json, chart, page) = texts(&file("crossing.exp"), &["--goal", "gate == 1", "--states"]);
+    assert!([&text, &chart, &page].iter().all(|all| all.contains("gate = 1")), "{text}\n{chart}\n{page}");
+    assert!(json["steps"].as_array().unwrap().iter().all(|step| step["state"].is_object()), "{json}");
+    let (_folder, net) = written_as("net.pnml", &nets::asking());
+    let (text, json, chart, page) = texts(&net, &["--deadlock", "--states"]);
+    assert!([&text, &chart, &page].iter().all(|all| all.contains(" = 0")), "{text}\n{chart}\n{page}");
+    assert!(json["steps"].as_array().unwrap().iter().all(|step| step["state"].is_object()), "{json}");
 }
 
 pub fn what_holds_is_not_reported(place: TableOnDevice) {
@@ -230,6 +268,51 @@ pub fn going_on_keeps_the_shortest_path(place: TableOnDevice) {
         let (code, report) = place.json(&path, &["--keep-going", "--goal", "x == 3"]);
         assert_eq!((code, &report["complete"], counts(&report)[0]), (Some(1), &Value::Bool(true), 10), "{last}");
         assert_eq!((&report["no_path"], report["path"]["length"].as_u64()), (&Value::Null, Some(3)), "{last}");
+    }
+}
+
+/// Each check has the number of violating states and the depth of the first one: of all states, or of those up to the level at
+/// which the search stopped. More conditions than a word has bits, levels that are repeated, and ranks make no difference.
+pub fn violating_states_are_counted(place: TableOnDevice) {
+    let text = COUNTERS.replace("30", "9");
+    let (_folder, path) = written(&text);
+    let states: Vec<[u64; 3]> = (0..1000).map(|number| [number / 100, number / 10 % 10, number % 10]).collect();
+    // A condition, and whether a state violates it.
+    type Condition = (String, Box<dyn Fn(&[u64; 3]) -> bool>);
+    let mut invariants: Vec<Condition> = vec![
+        ("a + b + c <= 27".into(), Box::new(|_| false)),
+        ("a + b < 5 or c == 1".into(), Box::new(|[a, b, c]| a + b >= 5 && *c != 1)),
+        ("a != 7".into(), Box::new(|[a, ..]| *a == 7)),
+    ];
+    invariants.extend((0..32).map(|sum| -> Condition { (format!("a + c != {sum}"), Box::new(move |[a, _, c]| a + c == sum)) }));
+    let asked: Vec<&str> = invariants.iter().flat_map(|(text, _)| ["--invariant", text]).chain(["--deadlock"]).collect();
+    let expected = |most: u64| {
+        let one = |violates: &dyn Fn(&[u64; 3]) -> bool| {
+            let levels = states.iter().filter(|state| violates(state)).map(|state| state.iter().sum::<u64>());
+            let levels: Vec<u64> = levels.filter(|level| *level <= most).collect();
+            (levels.len() as u64, levels.into_iter().min())
+        };
+        let deadlocks = one(&|state| *state == [9; 3]);
+        invariants.iter().map(|(_, violates)| one(violates)).chain([deadlocks]).collect::<Vec<_>>()
+    };
+    let ranks: &[&str] = if place.table == "indexed" { &[] } else { &["--local-ranks", "3"] };
+    for more in [&["--engine", "interpreted"][..], &["--engine", "compiled"], ranks, &[]] {
+        let (code, report) = place.json(&path, &[&asked, more, &["--keep-going"]].concat());
+        let checks = report["checks"].as_array().unwrap();
+        let found = checks.iter().map(|check| (check["states"].as_u64().unwrap(), check["depth"].as_u64()));
+        assert_eq!((code, found.collect::<Vec<_>>()), (Some(1), expected(u64::MAX)), "{more:?}");
+        assert!(checks.iter().all(|check| check["at_least"] == false), "{more:?}");
+    }
+    let of_sum = ["--invariant", "a + b < 5 or c == 1"];
+    let output = explore_on(place.device, &path, [&of_sum[..], &["--keep-going", "--table", place.table]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("  VIOLATED (765 states, first at depth 5): invariant a + b < 5 or c == 1\n"), "{text}");
+    // The search stops behind the level of the first violation.
+    for more in [&["--engine", "interpreted"][..], ranks, &[]] {
+        let output = explore_on(place.device, &path, [&of_sum[..], more, &["--table", place.table]].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line = "  VIOLATED (at least 6 states, first at depth 5): invariant a + b < 5 or c == 1\n";
+        assert!(text.contains(line), "{more:?} {text}");
     }
 }
 

@@ -160,10 +160,34 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
         assert_eq!((found, check["verdict"].as_str(), check["depth"].as_u64()), (Some(code), Some(verdict), Some(length)));
         assert_eq!(check["path"]["length"].as_u64(), Some(length), "{check}");
     }
-    // Others have no verdict where a limit ended the exploration.
-    let (code, report) = place.json(&path, &["--ctl", "AF x == 1", "--ctl", "EF x == 1", "--max-states", "100"]);
-    let checks = [0, 1].map(|at| (report["checks"][at]["verdict"].as_str(), report["checks"][at]["why"].as_str()));
-    assert_eq!((code, checks), (Some(3), [(Some("not-decided"), Some("stopped at --max-states")); 2]));
+    // Where a limit ended the exploration, its states decide some formulas of several; others have no verdict.
+    let formulas =
+        ["AF x == 1", "EF x == 1", "EF x == -1", "AG x < 9", "AG EF x == 9"].map(|formula| ["--ctl", formula]).concat();
+    let (code, report) = place.json(&path, &[&formulas[..], &["--max-states", "100"]].concat());
+    let checks = [0, 1, 2, 3, 4].map(|at| (report["checks"][at]["verdict"].as_str(), report["checks"][at]["why"].as_str()));
+    let open = (Some("not-decided"), Some("stopped at --max-states"));
+    assert_eq!((code, checks), (Some(1), [open, (Some("holds"), None), open, (Some("violated"), None), open]), "{report}");
+    let (code, report) = place.json(&path, &["--ctl", "EF x == 1", "--ctl", "EF x == 2", "--max-states", "100"]);
+    assert_eq!((code, report["complete"].as_bool()), (Some(0), Some(false)), "{report}");
+    // So do those of a search that a fault ended behind them, whose exit code is that of the fault.
+    let (_folder, path) = written(
+        "int x, y; process P { state s; init s; trans s -> s { guard x < 9; effect x = x + 1; },
+         s -> s { guard x == 5; effect y = 1 / (x - 5); }; } system async;",
+    );
+    let (code, report) = place.json(&path, &["--keep-going", "--ctl", "EF x == 3"]);
+    let checks = [0, 1].map(|at| (report["checks"][at]["kind"].as_str(), report["checks"][at]["verdict"].as_str()));
+    assert_eq!((code, checks), (Some(1), [(Some("fault"), Some("violated")), (Some("ctl"), Some("holds"))]), "{report}");
+    // Where an operand is expected, the name of an operator is a variable.
+    let (_folder, path) = written(
+        "byte U, W; process P { state s; init s; trans s -> s { guard U < 3; effect U = U + 1; }, s -> s { guard U == 3; effect W = 1; }; }
+         system async;",
+    );
+    for (formula, states) in
+        [("EF U == 3 && EX true", 5), ("E[U < 3 U U == 3]", 5), ("A[W == 0 W W == 1]", 5), ("AG (W == 1 -> U == 3)", 5)]
+    {
+        let (found, report) = place.json(&path, &["--keep-going", "--ctl", formula]);
+        assert_eq!((found, report["checks"][0]["states"].as_u64()), (Some(0), Some(states)), "{formula}: {report}");
+    }
     // Conditions are evaluated from left to right: `a[x]` has no value in some states, where it is not asked for.
     let (_folder, path) = written(
         "byte x, a[2] = {0, 1}; process P { state s, t; init s; trans s -> t { guard x < 3; effect x = x + 1; }, t -> s {}; }
@@ -182,6 +206,10 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
     let kinds = [0, 1].map(|at| report["checks"][at]["kind"].as_str());
     assert_eq!((code, kinds), (Some(1), [Some("fault"), Some("ctl")]), "{report}");
     assert_eq!(report["checks"][1]["verdict"], "not-decided", "{report}");
+    // Formulas without that condition are decided.
+    let (code, report) =
+        place.json(&model("mailbox"), &["--ctl", "AG EF 10 / (P_0.next - 2) == 10", "--ctl", "EF AX false || EX true"]);
+    assert_eq!((code, report["checks"][2]["verdict"].as_str()), (Some(1), Some("holds")), "{report}");
 }
 
 /// Paths of branching time in text, JSON, files and pages; the exit code of several formulas; what is refused.
@@ -254,8 +282,8 @@ pub fn runs_are_printed_with_their_loop() {
         "property           G F P_0.critical\nautomaton          2 states, weak\n",
         "verdict            the property is VIOLATED",
         "A run that violates the property: 1 step, then a loop of 4 steps",
-        "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: idle -> asked (line 21) [q0 -> q1]\n       effect wants[1] = 1;\n       wants[1]: 0 -> 1\n",
-        "The loop, repeated forever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: asked -> waiting (line 22)\n",
+        "  0. initial state: P_0.idle, P_1.idle, automaton.q0\n  1. P_1: effect wants[1] = 1; (idle -> asked, line 21) [q0 -> q1]\n       wants[1]: 0 -> 1\n",
+        "The loop, repeated forever, from P_0.idle, P_1.asked, automaton.q1, wants[1] = 1:\n  2. P_1: effect turn = 0; (asked -> waiting, line 22)\n",
         "This is the state after step 1 again.",
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");

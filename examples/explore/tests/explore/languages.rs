@@ -236,7 +236,7 @@ pub fn languages_are_told_by_extension_or_name() {
     }
     let text =
         String::from_utf8(explore(&file("vending.slco"), ["--goal", "people.Ann.Done and people.Bob.Done"]).stdout).unwrap();
-    for part in ["people.Ann: Thirsty -> Waits", "goal reached: people.Ann.Done and people.Bob.Done"] {
+    for part in ["people.Ann: send coin(0) to Pay (Thirsty -> Waits", "goal reached: people.Ann.Done and people.Bob.Done"] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
 }

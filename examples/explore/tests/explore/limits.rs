@@ -418,13 +418,55 @@ pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
     let all = (0..5).map(|level| 15u64.pow(level)).sum::<u64>();
     assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [all, all - 1, 15u64.pow(4), 5, 15u64.pow(4)]));
     assert_eq!(report["path"]["length"].as_u64(), Some(4), "{report}");
-    // Without memory for a longer list it ends, with a message.
+    // Without memory for a longer list, states are marked. Without memory for marks either, the search ends, with a message.
     if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
         let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
-        let memory =
-            ["bytes", "bytes_lists"].map(|name| begun["table"][name].as_u64().expect(name)).iter().sum::<u64>().to_string();
-        let tight = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory]].concat());
-        assert_eq!((&tight["end"], &tight["table"]["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{tight}");
-        assert_eq!(tight["path"], Value::Null, "{tight}");
+        let [table, slots] = ["bytes", "slots"].map(|name| begun["table"][name].as_u64().expect(name));
+        let tight = |memory: u64| on_small_gpu(place, &path, &[&options[..], &["--memory", &memory.to_string()]].concat());
+        // The last level has more states than the list of a part.
+        let marked = tight(table + least_lists(slots));
+        assert_eq!((&marked["end"], counts(&marked)), (&report["end"], counts(&report)), "{marked}");
+        assert_eq!(marked["path"]["length"].as_u64(), Some(4), "{marked}");
+        let ended = tight(table + slots / 4);
+        assert_eq!((&ended["end"], &ended["table"]["memory_lacks"]), (&Value::from("memory"), &Value::from("lists")), "{ended}");
+        assert!(ended["explored"].as_str().is_some_and(|text| text.contains("and marks of waiting states take ")), "{ended}");
+        assert_eq!(ended["path"], Value::Null, "{ended}");
     }
+}
+
+/// Bytes of the marks of waiting states, and of a list of a part of a level: the least lists that a search on a GPU needs.
+fn least_lists(slots: u64) -> u64 {
+    2 * 4 * slots.div_ceil(32) + 4 * 1024
+}
+
+/// With memory for nothing but the table, marks of waiting states and the shortest list, a search finds all states, is saved and
+/// resumed, and finds a path in the same memory.
+pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
+    if place.table == "indexed" || std::env::var_os("WARPSET_SIMULATED_DEVICE").is_none() {
+        return;
+    }
+    let (folder, path) = written(COUNTERS);
+    let options = ["--capacity", "40000", "--keep-going", "--goal", "a == 30 and b == 30 and c == 30"];
+    let number = |report: &Value, name: &str| report["table"][name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
+    let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
+    let memory = number(&begun, "bytes") + least_lists(number(&begun, "slots"));
+    let limit = ["--memory", &memory.to_string()];
+    let marked = on_small_gpu(place, &path, &[&options[..], &limit].concat());
+    assert_eq!((&marked["end"], counts(&marked)), (&Value::from("complete"), [29_791, 86_490, 1, 91, 721]), "{marked}");
+    assert_eq!(marked["path"]["length"].as_u64(), Some(90), "{marked}");
+    assert_eq!(number(&marked, "bytes") + number(&marked, "bytes_lists"), memory, "{marked}");
+    let file = folder.path().join("saved");
+    let file = file.to_str().unwrap();
+    let saved = on_small_gpu(place, &path, &[&options[..], &limit, &["--checkpoint", file, "--max-states", "9000"]].concat());
+    assert_eq!(saved["end"], Value::from("max-states"), "{saved}");
+    // The table of the checkpoint has its own capacity.
+    let resumed = on_small_gpu(place, &path, &[&options[2..], &limit, &["--resume", file]].concat());
+    assert_eq!((&resumed["end"], counts(&resumed)), (&Value::from("complete"), counts(&marked)), "{resumed}");
+    // A small table grows: its states are listed before, and marked afterwards.
+    let (_folder, path) = written(&COUNTERS.replace("30", "11"));
+    let grown =
+        on_small_gpu(place, &path, &["--capacity", "64", "--memory", "28000", "--goal", "a == 11 and b == 11 and c == 11"]);
+    let [begun, end] = [64, 1728].map(Value::from);
+    assert!(grown["table"]["slots"].as_u64() > begun.as_u64() && grown["counts"]["states"] == end, "{grown}");
+    assert_eq!(grown["path"]["length"].as_u64(), Some(33), "{grown}");
 }

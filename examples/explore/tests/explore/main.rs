@@ -73,7 +73,7 @@ fn is_of(table: &str, test: &str) -> bool {
 type OfPlace = (&'static str, fn(TableOnDevice));
 
 /// Counts, paths and checkpoints.
-const IN_EVERY_TABLE: [OfPlace; 17] = [
+const IN_EVERY_TABLE: [OfPlace; 18] = [
     ("searches_go_on_with_the_same_counts_and_paths", checkpoints::searches_go_on_with_the_same_counts_and_paths),
     ("killed_searches_go_on", checkpoints::killed_searches_go_on),
     ("formulas_have_their_verdicts", formulas::formulas_have_their_verdicts),
@@ -85,6 +85,7 @@ const IN_EVERY_TABLE: [OfPlace; 17] = [
     ("paths_are_the_same_in_every_table", findings::paths_are_the_same_in_every_table),
     ("faults_of_a_model_come_with_a_path", findings::faults_of_a_model_come_with_a_path),
     ("going_on_keeps_the_shortest_path", findings::going_on_keeps_the_shortest_path),
+    ("violating_states_are_counted", findings::violating_states_are_counted),
     ("limits_stop_it", limits::limits_stop_it),
     ("a_depth_limits_it", limits::a_depth_limits_it),
     ("too_little_memory_ends_it_at_once", limits::too_little_memory_ends_it_at_once),
@@ -117,8 +118,9 @@ const IN_ONE_TABLE: [OfPlace; 18] = [
 ];
 
 /// Tests for GPUs only.
-const ON_GPUS: [OfPlace; 10] = [
+const ON_GPUS: [OfPlace; 11] = [
     ("finished_levels_leave_the_list", limits::finished_levels_leave_the_list),
+    ("waiting_states_are_marked_when_lists_do_not_fit", limits::waiting_states_are_marked_when_lists_do_not_fit),
     ("levels_wider_than_the_list_are_repeated", limits::levels_wider_than_the_list_are_repeated),
     ("factors_of_growth_leave_room_for_lists", limits::factors_of_growth_leave_room_for_lists),
     ("found_goals_of_reduced_searches_are_those_of_whole_ones", goals::found_goals_of_reduced_searches_are_those_of_whole_ones),
@@ -230,6 +232,7 @@ const ONCE: &[(&str, fn())] = &[
     ("formulas_are_refused_with_their_place", formulas::formulas_are_refused_with_their_place),
     ("automata_are_written_and_read", formulas::automata_are_written_and_read),
     ("a_property_of_the_model_can_be_left_out", formulas::a_property_of_the_model_can_be_left_out),
+    ("questions_for_two_runs_come_with_both_commands", command_line::questions_for_two_runs_come_with_both_commands),
     ("models_come_from_standard_input_too", command_line::models_come_from_standard_input_too),
     ("json_is_one_object_on_every_path", outputs::json_is_one_object_on_every_path),
     ("time_and_threads_have_limits", limits::time_and_threads_have_limits),

@@ -29,8 +29,8 @@ pub fn a_page_shows_verdicts_path_and_figures() {
     let states = violated.matches("<details><summary>state ").count();
     assert_eq!((code, states), (Some(1), 7), "{violated}");
     for part in [
-        "<li class=\"bad\">VIOLATED (first at depth 6): invariant P_0.critical + P_1.critical &lt;= 1</li>",
-        "<code>P_1: waiting -&gt; critical (line 23)</code><br/><code>guard not wants[0] or turn == 1;</code>",
+        "<li class=\"bad\">VIOLATED (at least 2 states, first at depth 6): invariant P_0.critical + P_1.critical &lt;= 1</li>",
+        "<code>P_1: guard not wants[0] or turn == 1; (waiting -&gt; critical, line 23)</code>",
         "<svg ",
         "prefers-color-scheme: dark",
         "<tr><th>states</th>",

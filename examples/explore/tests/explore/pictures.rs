@@ -196,7 +196,7 @@ pub fn charts_show_values_lines_and_every_process() {
         2
     );
     let text = looked_at("SLCO", &chart(&file("vending.slco"), &["--goal", "people.Ann.Done"]));
-    assert!(text.contains("send coin(0) to Pay") && text.contains("coins!0\n"), "{text}");
+    assert!(text.contains("send coin(0) to Pay") && text.contains("coins!coin(0)\n"), "{text}");
 }
 
 /// Two counters that step on their own.

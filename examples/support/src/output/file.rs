@@ -54,6 +54,11 @@ impl Output {
         open().with_context(|| format!("{option}: {} cannot be written", path.display()))
     }
 
+    /// The path of the file, as the option gives it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns an error if the report goes to this file, too.
     pub fn ensure_is_not_standard_output(&self) -> Result<()> {
         let is_same = self.identity.is_some() && self.identity == same_file::Handle::stdout().ok();

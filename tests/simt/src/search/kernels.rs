@@ -105,7 +105,7 @@ pub const NO_LIMITS: Limits =
 pub const REJECTED: usize = 2;
 
 // Indices of words in `explore::SearchState` and in `explore::Sweep`.
-pub const SEARCH_WORDS: usize = 29;
+pub const SEARCH_WORDS: usize = 31;
 pub const FIRST: usize = 0;
 pub const NEXT: usize = 2;
 pub const TILE: usize = 3;

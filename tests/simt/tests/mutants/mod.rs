@@ -36,6 +36,7 @@ struct Group {
 /// Groups of mutants, one for each changed part.
 const GROUPS: &[Group] = &[
     tables::GROUP,
+    tables::LANES,
     nodes::GROUP,
     trees::GROUP,
     together::GROUP,

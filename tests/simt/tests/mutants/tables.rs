@@ -5,6 +5,36 @@ use super::{Group, Mutant};
 
 pub const GROUP: Group = Group { modules: &["bucket", "compact", "indexed", "tree"], specs: "", mutants: MUTANTS };
 
+/// Searches for vectors of one word.
+pub const LANES: Group = Group { modules: &["bucket"], specs: "bucket_1_16", mutants: LANE_MUTANTS };
+
+const LANE_MUTANTS: &[Mutant] = &[
+    Mutant {
+        what: "the rule that a vector is not put where it equals EMPTY (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "u32 left = seen.equal ^ seen.empty;",
+        to: "u32 left = seen.equal | seen.empty;",
+    },
+    Mutant {
+        what: "the claim of a slot: lanes that agree with it report New, too (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "if (decision == Decision::Agreed) return Outcome::Seen;",
+        to: "if (decision == Decision::Agreed) return Outcome::New;",
+    },
+    Mutant {
+        what: "the slots after a lost claim (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "left != 0; left &= left - 1)",
+        to: "left != 0; left = 0)",
+    },
+    Mutant {
+        what: "the order of the halves of a bucket (by a lane)",
+        file: "warpset/bucket/lane_search.cuh",
+        from: "compare(seen, bucket_class, (side ^ 1) * half_slots + i, others, vector);",
+        to: "compare(seen, bucket_class, side * half_slots + i, others, vector);",
+    },
+];
+
 const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the compare-and-swap that confirms a chunk seen EMPTY",
@@ -156,8 +186,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "growth by slices: the barrier before slots are counted",
         file: "warpset/bucket/growth.cuh",
-        from: "        if (clears_first) clear(part.first, buckets);\n        Block::sync();\n",
-        to: "        if (clears_first) clear(part.first, buckets);\n",
+        from: "        if (clears_first && writes) clear(part.first, buckets);\n        Block::sync();\n",
+        to: "        if (clears_first && writes) clear(part.first, buckets);\n",
     },
     Mutant {
         what: "growth by slices: one part that leaves a vector",

@@ -88,6 +88,15 @@ impl Parts {
         &self.all
     }
 
+    /// Whether a formula is about a state alone, without its paths.
+    pub fn is_of_state(&self, of: Literal) -> bool {
+        match self.all[of.part()] {
+            Part::True | Part::Condition(_) => true,
+            Part::And(operands) => operands.into_iter().all(|of| self.is_of_state(of)),
+            Part::Next(_) | Part::Until(_) | Part::Always(_) => false,
+        }
+    }
+
     fn part(&mut self, part: Part) -> Literal {
         let next = self.all.len();
         let number = *self.numbers.entry(part).or_insert(next);

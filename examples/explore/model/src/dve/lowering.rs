@@ -7,14 +7,13 @@ use super::expressions::{Scope, unknown};
 use super::grammar::{self, Pair, Rule, parts, span};
 use super::names::{self, Meaning, Names};
 use crate::assembly::{Parts, assembled};
-use crate::buffer::Buffer;
 use crate::constants::Constants;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::property::{Move, Property};
 use crate::ir::{
-    Action, Assertion, Assignment, Channel, Expression, Location, LocationId, Model, Process, ProcessId, Range, Source, Span,
-    StoreTarget, Transition, Type, Variable,
+    Action, Assertion, Assignment, Buffer, Channel, Expression, Location, LocationId, Model, Operation, Process, ProcessId,
+    Range, Source, Span, StoreTarget, Transition, Type, Variable,
 };
 use crate::parsing;
 use crate::warnings::{self, Warning};
@@ -80,6 +79,7 @@ struct Lowering {
     variables: Vec<Variable>,
     processes: Vec<Process>,
     channels: Vec<Channel>,
+    buffers: Vec<Buffer>,
     transitions: Vec<Transition>,
     assertions: Vec<Assertion>,
     /// The property process.
@@ -287,21 +287,16 @@ impl Lowering {
             let name = of_channel.next().expect("a channel has a name");
             let capacity = of_channel.next().map_or(Ok(0), |size| self.size(size, None, 0..=MAX_MESSAGES))?;
             let arity = types.as_ref().map_or_else(|| messages.get(name.as_str()).copied().unwrap_or(0), Vec::len);
-            let fields = |default: Option<Type>| -> Vec<Option<Type>> {
-                match &types {
-                    Some(types) => types.iter().copied().map(Some).collect(),
-                    None => vec![default; arity],
-                }
-            };
             let channel = if capacity == 0 {
                 let (senders, receivers) = (Vec::new(), Vec::new());
-                let fields = fields(None).into_iter().map(Into::into).collect();
+                let untyped = || vec![None.into(); arity];
+                let fields = types.as_ref().map_or_else(untyped, |types| types.iter().map(|ty| Some(*ty).into()).collect());
                 self.channels.push(Channel { name: name.as_str().into(), fields, senders, receivers });
                 names::Channel::Rendezvous(self.channels.len() - 1)
             } else {
-                let fields = fields(Some(Type::INT)).into_iter().enumerate();
-                let fields = fields.map(|(at, ty)| (format!("{}[{at}]", name.as_str()), ty.unwrap_or(Type::INT)));
-                names::Channel::Buffer(Buffer::declare(name.as_str(), fields, capacity, &mut self.variables))
+                let types = types.clone().unwrap_or_else(|| vec![Type::INT; arity]);
+                self.buffers.push(Buffer::declare(name.as_str(), &types, Vec::new(), capacity, &mut self.variables));
+                names::Channel::Buffered(self.buffers.len() - 1)
             };
             let declared = self.names.channels.declare(name.as_str(), channel, span(&name));
             declared.map_err(|earlier| twice("channel", &name, earlier))?;
@@ -509,8 +504,9 @@ impl Lowering {
         let direction = parts.next().expect("a communication has a direction");
         let is_sent = direction.as_rule() == Rule::send;
         let known = &self.names.channels;
-        let channel = known.get(name.as_str()).ok_or_else(|| unknown("channel", &name, &known.names()))?;
-        let (needed, given) = (channel.arity(&self.channels), message(&direction).count());
+        let channel = *known.get(name.as_str()).ok_or_else(|| unknown("channel", &name, &known.names()))?;
+        let types = channel.types(&self.channels, &self.buffers, &self.variables);
+        let (needed, given) = (types.len(), message(&direction).count());
         if needed != given {
             let values = |count: usize| counted(count as u64, "value");
             let text =
@@ -520,30 +516,27 @@ impl Lowering {
         let sent = || -> Result<Vec<Expression>, Diagnostic> {
             let places: Vec<Span> = message(&direction).map(|value| span(&value)).collect();
             let values: Vec<Expression> = message(&direction).map(|value| scope.expression(value)).collect::<Result<_, _>>()?;
-            let types = channel.types(&self.channels, &self.variables);
-            let typed = values.iter().zip(types).zip(places).filter_map(|((value, ty), at)| Some((value, ty?, at)));
+            let typed = values.iter().zip(&types).zip(places).filter_map(|((value, ty), at)| Some((value, (*ty)?, at)));
             self.look_at_stores(typed);
             Ok(values)
         };
         match (channel, is_sent) {
-            (names::Channel::Rendezvous(channel), true) => {
-                Ok(Communication::with(Action::Send { channel: *channel, values: sent()? }))
-            }
+            (names::Channel::Rendezvous(channel), true) => Ok(Communication::with(Action::Send { channel, values: sent()? })),
             (names::Channel::Rendezvous(channel), false) => {
                 let targets = message(&direction).map(|target| scope.target(target)).collect::<Result<_, _>>()?;
-                Ok(Communication::with(Action::Receive { channel: *channel, targets }))
+                Ok(Communication::with(Action::Receive { channel, targets }))
             }
-            (names::Channel::Buffer(buffer), true) => Ok(Communication {
-                action: Action::Alone,
-                condition: Some(buffer.has_room(at)),
-                stores: buffer.append(sent()?, at),
+            (names::Channel::Buffered(buffer), true) => Ok(Communication {
+                action: Action::Buffered { buffer, operation: Operation::Send },
+                condition: Some(self.buffers[buffer].has_room(at)),
+                stores: self.buffers[buffer].append(sent()?, at),
             }),
-            (names::Channel::Buffer(buffer), false) => {
+            (names::Channel::Buffered(buffer), false) => {
                 let targets: Result<_, _> = message(&direction).map(|target| scope.target(target)).collect();
                 Ok(Communication {
-                    action: Action::Alone,
-                    condition: Some(buffer.has_message(at)),
-                    stores: buffer.take(targets?, at),
+                    action: Action::Buffered { buffer, operation: Operation::Receive },
+                    condition: Some(self.buffers[buffer].has_message(at)),
+                    stores: self.buffers[buffer].take(targets?, at),
                 })
             }
         }
@@ -562,13 +555,15 @@ impl Lowering {
     fn finish(self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
         let known: Vec<&str> = self.known_constants.iter().map(String::as_str).collect();
         self.constants.ensure_are_among("constant", &known)?;
-        let Self { names, variables, processes, channels, transitions, assertions, property, warnings, constants, .. } = self;
+        let Self {
+            names, variables, processes, channels, buffers, transitions, assertions, property, warnings, constants, ..
+        } = self;
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
         // A process is read once for each of its instances and gives equal warnings each time.
         warnings.dedup();
-        let mut model =
-            assembled(Parts { variables, processes, channels, transitions, assertions, property, ..Parts::default() }, source)?;
+        let parts = Parts { variables, processes, channels, buffers, transitions, assertions, property, ..Parts::default() };
+        let mut model = assembled(parts, source)?;
         model.constants = constants.list().to_vec();
         Ok((model, names, warnings))
     }

@@ -1,7 +1,6 @@
 //! The meaning of a model's names.
 
-use crate::buffer::Buffer;
-use crate::ir::{ChannelId, LocationId, ProcessId, Texts, Type, Variable, VariableId};
+use crate::ir::{self, Buffer, BufferId, ChannelId, LocationId, ProcessId, Texts, Type, Variable, VariableId};
 use crate::net::names::NetNames;
 pub use crate::parsing::Declared;
 use std::sync::Arc;
@@ -32,26 +31,18 @@ pub enum Meaning {
 }
 
 /// The form of a channel in the intermediate form.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Channel {
     Rendezvous(ChannelId),
-    Buffer(Buffer),
+    Buffered(BufferId),
 }
 
 impl Channel {
     /// The types of a message's values; `None` for a value that is sent unchanged.
-    pub fn types(&self, channels: &[crate::ir::Channel], variables: &[Variable]) -> Vec<Option<Type>> {
+    pub fn types(self, channels: &[ir::Channel], buffers: &[Buffer], variables: &[Variable]) -> Vec<Option<Type>> {
         match self {
-            Self::Rendezvous(channel) => channels[*channel].fields.iter().map(|field| field.ty).collect(),
-            Self::Buffer(buffer) => buffer.arrays.iter().map(|array| Some(variables[*array].ty)).collect(),
-        }
-    }
-
-    /// Number of values in a message.
-    pub fn arity(&self, channels: &[crate::ir::Channel]) -> usize {
-        match self {
-            Self::Rendezvous(channel) => channels[*channel].fields.len(),
-            Self::Buffer(buffer) => buffer.arrays.len(),
+            Self::Rendezvous(channel) => channels[channel].fields.iter().map(|field| field.ty).collect(),
+            Self::Buffered(buffer) => buffers[buffer].values.iter().map(|array| Some(variables[*array].ty)).collect(),
         }
     }
 }

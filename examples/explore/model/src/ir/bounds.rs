@@ -262,7 +262,7 @@ impl<'m> ReachableFacts<'m> {
     fn carry_out(&mut self, id: TransitionId, facts: &mut Facts) {
         let transition = &self.transitions[id];
         match &transition.action {
-            Action::Alone => {}
+            Action::Alone | Action::Buffered { .. } => {}
             Action::Send { channel, values } => {
                 let fields = self.channels[*channel].fields.iter();
                 let received = |(value, field): (&Expression, &MessageField)| {
@@ -353,7 +353,7 @@ fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<Proc
     for transition in transitions {
         let targets = match &transition.action {
             Action::Receive { targets, .. } => targets.as_slice(),
-            Action::Alone | Action::Send { .. } => &[],
+            Action::Alone | Action::Buffered { .. } | Action::Send { .. } => &[],
         };
         for place in targets.iter().chain(transition.effects.iter().map(|effect| &effect.target)) {
             if !writers[place.variable].contains(&transition.process) {
@@ -371,7 +371,7 @@ fn owners(transitions: &[Transition], variables: &[Variable]) -> Vec<Option<Proc
 /// Calls `f` with every variable that the transition reads.
 fn read_by(transition: &Transition, f: &mut impl FnMut(VariableId)) {
     let (values, targets): (&[Expression], &[StoreTarget]) = match &transition.action {
-        Action::Alone => (&[], &[]),
+        Action::Alone | Action::Buffered { .. } => (&[], &[]),
         Action::Send { values, .. } => (values, &[]),
         Action::Receive { targets, .. } => (&[], targets),
     };

@@ -6,6 +6,8 @@ pub type ProcessId = usize;
 pub type VariableId = usize;
 /// Index of a channel in [`Model::channels`](super::Model::channels).
 pub type ChannelId = usize;
+/// Index of a buffered channel in [`Model::buffers`](super::Model::buffers).
+pub type BufferId = usize;
 /// Index of a transition in [`Model::transitions`](super::Model::transitions).
 pub type TransitionId = usize;
 /// Index of a location in its [`Process::locations`](super::Process::locations); packed states hold this index.

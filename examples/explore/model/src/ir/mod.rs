@@ -3,7 +3,7 @@
 //! A model is a set of processes that run interleaved, each in one of its locations, over variables of fixed width. Everything is
 //! resolved and explicit: names serve only for display. The form is no larger than the input languages require: front ends
 //! express other features of a language in it. For example, a buffered channel becomes an array, a length, guards and
-//! assignments.
+//! assignments; [`Action::Buffered`] says which operation these are, for the texts of steps.
 //!
 //! # What a state is
 //!
@@ -13,9 +13,9 @@
 //!
 //! # What a step is
 //!
-//! 1. A step is one transition by itself ([`Action::Alone`]), or a sender's transition together with a receiver's transition on
-//!    the same channel, in two different processes. No other process moves. If k senders and m receivers are enabled on a
-//!    channel, there are k * m steps.
+//! 1. A step is one transition by itself ([`Action::Alone`] or [`Action::Buffered`]), or a sender's transition together with a
+//!    receiver's transition on the same channel, in two different processes. No other process moves. If k senders and m receivers
+//!    are enabled on a channel, there are k * m steps.
 //! 2. A transition is enabled if its process is in `from` and its guard is not 0; a pair is enabled if both transitions are. All
 //!    guards are evaluated in the old state: a guard never sees a value that is being received.
 //! 3. If some process is in a [committed](Location::committed) location, every step must move at least one process that is in a
@@ -50,6 +50,7 @@
 //! the left side does not decide the result.
 
 pub mod bounds;
+pub mod channel;
 pub mod expression;
 pub mod facts;
 pub mod ids;
@@ -66,8 +67,9 @@ pub mod transition;
 pub mod types;
 pub mod variable;
 
+pub use channel::{Buffer, Channel, MessageField, Operation};
 pub use expression::{Binary, Expression, Unary};
-pub use ids::{ChannelId, LocationId, ProcessId, TransitionId, VariableId};
+pub use ids::{BufferId, ChannelId, LocationId, ProcessId, TransitionId, VariableId};
 pub use layout::{Field, Layout, MAX_WORDS};
 pub use model::{Constant, Model};
 pub use net::Net;
@@ -77,6 +79,6 @@ pub use property::Property;
 pub use range::Range;
 pub use source::{Ignored, Source, Span};
 pub use texts::Texts;
-pub use transition::{Action, Assertion, Assignment, Channel, MessageField, StoreTarget, Transition};
+pub use transition::{Action, Assertion, Assignment, StoreTarget, Transition};
 pub use types::Type;
 pub use variable::Variable;

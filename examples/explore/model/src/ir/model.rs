@@ -4,8 +4,8 @@ use super::ids::RuleId;
 use super::property::Move;
 use super::range::range_where;
 use super::{
-    Assertion, Channel, Expression, Ignored, Layout, Location, LocationId, MAX_WORDS, Net, Network, Process, ProcessId, Property,
-    Range, Source, Transition, TransitionId, Variable, VariableId,
+    Assertion, Buffer, Channel, Expression, Ignored, Layout, Location, LocationId, MAX_WORDS, Net, Network, Process, ProcessId,
+    Property, Range, Source, Transition, TransitionId, Variable, VariableId,
 };
 use anyhow::{Result, ensure};
 
@@ -28,7 +28,9 @@ pub struct Model {
     /// The variables that belong to no process, then the variables of each process; in the order of the source.
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
+    /// Rendezvous channels.
     pub channels: Vec<Channel>,
+    pub buffers: Vec<Buffer>,
     /// The transitions of each process, in the order of the source.
     pub transitions: Vec<Transition>,
     pub assertions: Vec<Assertion>,

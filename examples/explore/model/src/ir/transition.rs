@@ -1,33 +1,6 @@
-//! Transitions of processes: guards, effects, rendezvous channels and assertions.
+//! Transitions of processes: guards, operations on channels, effects and assertions.
 
-use super::{ChannelId, Expression, LocationId, ProcessId, Span, TransitionId, Type, VariableId};
-
-/// A rendezvous channel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Channel {
-    pub name: String,
-    /// The values of one message.
-    pub fields: Vec<MessageField>,
-    /// The transitions that send on the channel, ascending.
-    pub senders: Vec<TransitionId>,
-    /// The transitions that receive on the channel, ascending.
-    pub receivers: Vec<TransitionId>,
-}
-
-/// Conversion of one value that is sent over a rendezvous channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MessageField {
-    /// Type that the value is wrapped to. A value that does not fit counts as an overflow. `None` leaves the value unchanged.
-    pub ty: Option<Type>,
-    /// Whether the receiver gets 1 for every wrapped value that is not 0.
-    pub becomes_truth: bool,
-}
-
-impl From<Option<Type>> for MessageField {
-    fn from(ty: Option<Type>) -> Self {
-        Self { ty, becomes_truth: false }
-    }
-}
+use super::{BufferId, ChannelId, Expression, LocationId, Operation, ProcessId, Span, VariableId};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
@@ -41,15 +14,18 @@ pub struct Transition {
     pub span: Span,
 }
 
-/// The partner of a transition.
+/// The operation of a transition on a channel, if any, and so whether the transition needs a partner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Without a partner.
+    /// No operation on a channel, and no partner.
     Alone,
-    /// With a receiver on the channel; one value for each field.
+    /// Sends to a receiver on the channel; one value for each field.
     Send { channel: ChannelId, values: Vec<Expression> },
-    /// With a sender on the channel; one target for each field.
+    /// Receives from a sender on the channel; one target for each field.
     Receive { channel: ChannelId, targets: Vec<StoreTarget> },
+    /// An operation on a buffered channel, without a partner. The guard and the effects of the transition carry it out; the
+    /// action says which operation they are.
+    Buffered { buffer: BufferId, operation: Operation },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -231,6 +231,9 @@ const MARKS: [&str; 34] = [
 const INFIX: [&str; 20] =
     ["==", "!=", "<=", ">=", "<<", ">>", "**", "<>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "^", "xor"];
 
+/// Words before an operand.
+const WORDS: [&str; 5] = ["not", "and", "or", "imply", "xor"];
+
 /// Temporal operators between two formulas.
 const BINARY: [&str; 5] = ["U", "R", "V", "W", "M"];
 
@@ -516,17 +519,20 @@ impl<'a> Parser<'a> {
 
     /// Whether the brackets behind the next word have a temporal operator between two formulas, outside further brackets.
     fn has_temporal_operator(&self) -> bool {
-        let mut open = 0;
+        let (mut open, mut is_behind_operand) = (0, false);
         for token in &self.tokens[self.at + 1..] {
             match token.text {
                 "(" | "[" => open += 1,
                 ")" | "]" => open -= 1,
-                text if open == 1 && BINARY.contains(&text) => return true,
+                // A variable may have the name of an operator.
+                text if open == 1 && is_behind_operand && BINARY.contains(&text) => return true,
                 _ => {}
             }
             if open == 0 {
                 break;
             }
+            let is_name = token.kind != TokenKind::Mark && !WORDS.contains(&token.text);
+            is_behind_operand = is_name || [")", "]"].contains(&token.text);
         }
         false
     }
@@ -659,7 +665,10 @@ impl<'a> Parser<'a> {
         let Some(token) = self.peek() else { return Err(self.unexpected("a proposition")) };
         match token {
             Token { kind: TokenKind::Number, .. } => self.at += 1,
-            Token { kind: TokenKind::Name, text, .. } if !BINARY.contains(&text) || self.text_at(self.at + 1) == "." => {
+            // Where an operand is expected, the name of an operator between two formulas can only be a variable.
+            Token { kind: TokenKind::Name, text, .. }
+                if !BINARY.contains(&text) || self.text_at(self.at + 1) == "." || (self.names.is_variable)(text) =>
+            {
                 self.at += 1;
                 // `a -> b` may also be an implication; but a process is not a proposition, so `->` behind a process names a part.
                 let mut has_part = self.take(&["."]) || ((self.names.is_process)(text) && self.take(&["->"]));
@@ -722,6 +731,24 @@ mod tests {
             Formula::Until(of) => both("U", of),
             Formula::Release(of) => both("R", of),
         }
+    }
+
+    #[test]
+    fn variables_may_have_the_names_of_operators() {
+        let names = Names { is_variable: &|name| ["U", "A"].contains(&name), is_process: &|_| false };
+        type Parsed = Result<(Formula, Vec<Proposition>), Diagnostic>;
+        let words = |text: &str, parse: fn(&Source, &Names) -> Parsed| {
+            let read = parse(&Source { name: "f".into(), text: text.into() }, &names);
+            read.map(|(_, all)| all.into_iter().map(|of| of.words).collect::<Vec<_>>()).map_err(|error| error.message)
+        };
+        assert_eq!(words("U == 1 U U", parse), Ok(vec!["U == 1".into(), "U".into()]));
+        assert_eq!(words("(x == U) U !U", parse), Ok(vec!["x == U".into(), "U".into()]));
+        let of_paths = |text| words(text, parse_branching);
+        assert_eq!(of_paths("E[U == 1 U U]"), Ok(vec!["U == 1".into(), "U".into(), "E[U == 1 U U]".into()]));
+        // An element of the array A, and an until.
+        assert_eq!(of_paths("A[U] == 1"), Ok(vec!["A [ U ] == 1".into()]));
+        assert_eq!(of_paths("A[U U x]"), Ok(vec!["U".into(), "x".into(), "A[U U x]".into()]));
+        assert!(of_paths("E[x W W]").is_err(), "there is no variable W");
     }
 
     #[test]

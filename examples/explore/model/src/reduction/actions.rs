@@ -80,7 +80,7 @@ impl Actions {
         let mut all = Vec::new();
         for (id, transition) in model.transitions.iter().enumerate() {
             match &transition.action {
-                Partner::Alone => all.push(Action::Transition { id, receiver: None }),
+                Partner::Alone | Partner::Buffered { .. } => all.push(Action::Transition { id, receiver: None }),
                 Partner::Receive { .. } => {}
                 Partner::Send { channel, .. } => {
                     let receivers = model.channels[*channel].receivers.iter();

@@ -194,16 +194,7 @@ fn network() -> impl Strategy<Value = Model> {
         let rules = rules.collect();
         let labels: Texts = ["a", "b", "c"].into_iter().collect();
         let network = Network::new(components, rules, labels);
-        let parts = Parts {
-            variables,
-            processes: Vec::new(),
-            channels: Vec::new(),
-            transitions: Vec::new(),
-            assertions: Vec::new(),
-            property: None,
-            net: None,
-            network,
-        };
+        let parts = Parts { variables, network, ..Parts::default() };
         assembled(parts, &source("")).unwrap_or_else(|_| panic!("a small network"))
     })
 }

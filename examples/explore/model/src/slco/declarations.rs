@@ -3,10 +3,9 @@
 use super::expressions::number;
 use super::grammar::{Pair, Rule, parts, span};
 use super::names::{MachineNames, Names, ObjectNames};
-use crate::buffer::Buffer;
 use crate::constants::Constants;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Location, LocationId, Process, Range, Span, Type, Variable, VariableId};
+use crate::ir::{Buffer, BufferId, Location, LocationId, Process, Range, Span, Type, Variable, VariableId};
 use crate::parsing::{Declared, twice, unknown};
 use crate::warnings::{self, Warning};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -48,12 +47,7 @@ pub struct Channel {
 
 pub enum ChannelKind {
     Synchronous,
-    /// The buffer has an array for each value. If there are several signals, it has one more for the signal.
-    Buffered {
-        buffer: Buffer,
-        signals: Vec<String>,
-        is_lossy: bool,
-    },
+    Buffered { buffer: BufferId, is_lossy: bool },
 }
 
 /// A state machine of an object, with its parsed transitions.
@@ -74,6 +68,7 @@ pub struct Declarations<'t> {
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
     pub channels: Vec<Channel>,
+    pub buffers: Vec<Buffer>,
     /// By object and port, the channel that the port is connected to, and the number of the channel's end. End 0 is the source of
     /// an asynchronous channel.
     pub connected: HashMap<(usize, String), (usize, usize)>,
@@ -292,12 +287,9 @@ impl<'t> Declarations<'t> {
 
     fn buffered(&mut self, name: &str, types: &[Type], capacity: usize, is_lossy: bool, from: &(usize, &str)) -> ChannelKind {
         let sent = self.of_classes[self.class_of[from.0]].sent.get(from.1);
-        let signals: Vec<String> = sent.into_iter().flatten().map(|signal| (*signal).to_string()).collect();
-        let values = types.iter().enumerate().map(|(at, ty)| (format!("{name}[{at}]"), *ty));
-        let bits = (usize::BITS - signals.len().leading_zeros()) as u8;
-        let which = (signals.len() > 1).then(|| (format!("{name}.signal"), Type { bits, signed: false }));
-        let buffer = Buffer::declare(name, values.chain(which), capacity, &mut self.variables);
-        ChannelKind::Buffered { buffer, signals, is_lossy }
+        let signals = sent.into_iter().flatten().map(|signal| (*signal).to_string()).collect();
+        self.buffers.push(Buffer::declare(name, types, signals, capacity, &mut self.variables));
+        ChannelKind::Buffered { buffer: self.buffers.len() - 1, is_lossy }
     }
 
     fn machines_of(&mut self, object: usize) -> Result<(), Diagnostic> {

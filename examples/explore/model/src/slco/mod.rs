@@ -102,8 +102,8 @@ fn lower(source: &Source, constants: &Constants) -> Result<Slco, Diagnostic> {
     let text = grammar::parse(Rule::model, &source.text)?;
     let mut all = Declarations::of(text, constants)?;
     let statements = behaviour::statements(&mut all)?;
-    let Declarations { names, variables, mut processes, channels, mut warnings, .. } = all;
-    let Steps { transitions, rendezvous, .. } = Steps::of(&statements, &variables, &channels)?;
+    let Declarations { names, variables, mut processes, channels, buffers, mut warnings, .. } = all;
+    let Steps { transitions, rendezvous, .. } = Steps::of(&statements, &variables, &channels, &buffers)?;
     let mut first = 0;
     for (id, process) in processes.iter_mut().enumerate() {
         let count = transitions[first..].iter().take_while(|transition| transition.process == id).count();
@@ -113,7 +113,8 @@ fn lower(source: &Source, constants: &Constants) -> Result<Slco, Diagnostic> {
     warnings.sort_by_key(|warning| warning.diagnostic.span.start);
     // A class is read once for each of its objects, with equal warnings each time.
     warnings.dedup();
-    let mut model = assembled(Parts { variables, processes, channels: rendezvous, transitions, ..Parts::default() }, source)?;
+    let parts = Parts { variables, processes, channels: rendezvous, buffers, transitions, ..Parts::default() };
+    let mut model = assembled(parts, source)?;
     model.constants = constants.list().to_vec();
     Ok(Slco { model, warnings, names })
 }

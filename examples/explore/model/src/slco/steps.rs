@@ -4,10 +4,9 @@ use super::behaviour::{Action, Connection, Statement};
 use super::declarations::{Channel, ChannelKind};
 use super::expressions::converted;
 use super::received::Received;
-use crate::buffer::Buffer;
 use crate::diagnostic::Diagnostic;
 use crate::ir::expression::{Binary, MAX_DEPTH, Unary};
-use crate::ir::{self, Assignment, ChannelId, Expression, LocationId, ProcessId, Transition, Type, Variable};
+use crate::ir::{self, Assignment, Buffer, ChannelId, Expression, LocationId, Operation, ProcessId, Transition, Type, Variable};
 use std::collections::HashMap;
 
 /// Limit of the parts of all conditions that are added for priorities and synchronous guards.
@@ -18,6 +17,7 @@ pub struct Steps<'a> {
     statements: &'a [Statement],
     variables: &'a [Variable],
     channels: &'a [Channel],
+    buffers: &'a [Buffer],
     /// By process and location, the statements that begin a transition, highest priority first.
     first: HashMap<(ProcessId, LocationId), Vec<usize>>,
     /// By channel, end and signal: the statements that send to, or receive from, that end of a synchronous channel.
@@ -36,11 +36,17 @@ type Ends<'a> = HashMap<(usize, usize, &'a str), Vec<usize>>;
 
 impl<'a> Steps<'a> {
     /// Builds the transitions, process by process, and the rendezvous channels for them.
-    pub fn of(statements: &'a [Statement], variables: &'a [Variable], channels: &'a [Channel]) -> Result<Self, Diagnostic> {
+    pub fn of(
+        statements: &'a [Statement],
+        variables: &'a [Variable],
+        channels: &'a [Channel],
+        buffers: &'a [Buffer],
+    ) -> Result<Self, Diagnostic> {
         let mut steps = Self {
             statements,
             variables,
             channels,
+            buffers,
             first: HashMap::new(),
             senders: HashMap::new(),
             receivers: HashMap::new(),
@@ -116,12 +122,14 @@ impl<'a> Steps<'a> {
                 self.push(id, conditions, ir::Action::Alone, effects.clone())
             }
             Action::Send { to: Some((channel, end)), signal, values } => match &self.channels[*channel].kind {
-                ChannelKind::Buffered { buffer, signals, is_lossy } => {
-                    let effects = self.put(id, *channel, buffer, signals, signal, values);
-                    let conditions = before.iter().cloned().chain([buffer.has_room(statement.span)]).collect();
-                    self.push(id, conditions, ir::Action::Alone, effects)?;
+                ChannelKind::Buffered { buffer, is_lossy } => {
+                    let of = &self.buffers[*buffer];
+                    let effects = self.put(id, *channel, of, signal, values);
+                    let conditions = before.iter().cloned().chain([of.has_room(statement.span)]).collect();
+                    let action = |operation| ir::Action::Buffered { buffer: *buffer, operation };
+                    self.push(id, conditions, action(Operation::Send), effects)?;
                     if *is_lossy {
-                        self.push(id, before.into_iter().collect(), ir::Action::Alone, Vec::new())?;
+                        self.push(id, before.into_iter().collect(), action(Operation::Lose), Vec::new())?;
                     }
                     Ok(())
                 }
@@ -131,15 +139,16 @@ impl<'a> Steps<'a> {
                 ChannelKind::Buffered { buffer, .. } => {
                     let types = &self.channels[*channel].types;
                     let conditions = before.into_iter().chain(self.enabled(id)?).collect();
-                    let at = statement.span;
+                    let (at, of) = (statement.span, &self.buffers[*buffer]);
                     let stores = targets.iter().zip(types).enumerate().map(|(field, (target, ty))| {
-                        let value = buffer.first(field, at);
+                        let value = of.first(field, at);
                         let stored = self.variables[target.variable].ty;
                         let value = if *ty == stored { value } else { converted(value, stored, at) };
                         Assignment { target: target.clone(), value }
                     });
-                    let effects = stores.chain(buffer.remove(at)).collect();
-                    self.push(id, conditions, ir::Action::Alone, effects)
+                    let effects = stores.chain(of.remove(at)).collect();
+                    let action = ir::Action::Buffered { buffer: *buffer, operation: Operation::Receive };
+                    self.push(id, conditions, action, effects)
                 }
                 ChannelKind::Synchronous => {
                     let channel = match self.special.get(&id) {
@@ -155,18 +164,10 @@ impl<'a> Steps<'a> {
     }
 
     /// Returns the assignments that append a message to a buffer.
-    fn put(
-        &self,
-        id: usize,
-        channel: usize,
-        buffer: &Buffer,
-        signals: &[String],
-        signal: &str,
-        values: &[Expression],
-    ) -> Vec<Assignment> {
+    fn put(&self, id: usize, channel: usize, buffer: &Buffer, signal: &str, values: &[Expression]) -> Vec<Assignment> {
         let at = self.statements[id].span;
         let types = &self.channels[channel].types;
-        let which = signals.iter().position(|other| other == signal).unwrap_or(0);
+        let which = buffer.signals.iter().position(|other| other == signal).unwrap_or(0);
         let values = values.iter().zip(types).map(|(value, ty)| converted(value.clone(), *ty, at));
         buffer.append(values.chain([Expression::Constant(which as i32)]), at)
     }
@@ -225,7 +226,7 @@ impl<'a> Steps<'a> {
             Action::Send { to, signal, .. } => match self.kind(*to) {
                 None => Some(Expression::Constant(0)),
                 Some((_, _, ChannelKind::Buffered { is_lossy: true, .. })) => None,
-                Some((_, _, ChannelKind::Buffered { buffer, .. })) => Some(buffer.has_room(at)),
+                Some((_, _, ChannelKind::Buffered { buffer, .. })) => Some(self.buffers[*buffer].has_room(at)),
                 Some((channel, end, ChannelKind::Synchronous)) => {
                     let partners = self.receivers.get(&(channel, 1 - end, signal.as_str())).cloned().unwrap_or_default();
                     let partners = partners.into_iter().filter(|other| self.statements[*other].process != statement.process);
@@ -236,16 +237,14 @@ impl<'a> Steps<'a> {
             },
             Action::Receive { from, signal, targets, guard } => match self.kind(*from) {
                 None => Some(Expression::Constant(0)),
-                Some((channel, _, ChannelKind::Buffered { buffer, signals, .. })) => {
-                    let Some(which) = signals.iter().position(|other| other == signal) else {
+                Some((channel, _, ChannelKind::Buffered { buffer, .. })) => {
+                    let buffer = &self.buffers[*buffer];
+                    let Some(which) = buffer.signals.iter().position(|other| other == signal) else {
                         return Ok(Some(Expression::Constant(0)));
                     };
                     let types = &self.channels[channel].types;
                     let mut conditions = vec![buffer.has_message(at)];
-                    if signals.len() > 1 {
-                        let (head, which) = (buffer.first(types.len(), at), Expression::Constant(which as i32));
-                        conditions.push(Expression::binary(Binary::Equal, head, which, at));
-                    }
+                    conditions.extend(buffer.has_signal(which, at));
                     if let Some(guard) = guard {
                         let values = types.iter().enumerate().map(|(field, ty)| (buffer.first(field, at), *ty));
                         let guard = Received::new(self.variables, targets, values, at)?.expression(guard)?;

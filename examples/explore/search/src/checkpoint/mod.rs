@@ -21,6 +21,7 @@
 //! | transitions, overflows | counts that continue from there | at most 2^62 |
 //! | deadlocks, levels, widest level | counts; length of a path | at most the number of states; at least one level |
 //! | waiting, next, offered | number of words that follow | `Reading::words`: memory is allocated as words arrive; waiting + next is at most the number of states |
+//! | violating | reports | at most the number of states; levels that have begun; a number for each condition |
 //! | found: state, level | the interpreter gets the state; the path has `level` steps | as for other states; the level must have begun; the interpreter must find a violation |
 //! | states of the lists | next-state functions, which do not check indices and locations that are always in range | `Intervals::strange` (ir/bounds.rs), for each state |
 //! | states of the lists: presence in the table | references to them | `contains_many` |
@@ -31,7 +32,7 @@ mod identity;
 #[cfg(all(test, feature = "cpu"))]
 mod tests;
 
-use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists};
+use crate::exploration::{Counts, End, Exploration, Found, Limits, Lists, Tally, Violating};
 use crate::growth::grow_within;
 use crate::successors::{Expansion, Interpreted, Successors};
 use crate::table_kind::TableKind;
@@ -63,6 +64,7 @@ const MOST_COUNTED: u64 = 1 << 62;
 pub struct Snapshot<'a> {
     pub counts: Counts,
     pub found: Option<&'a Found>,
+    pub violating: &'a Violating,
     /// Words of the unexpanded states of the level.
     pub level: &'a dyn States,
     /// Words of the states of the next level found so far.
@@ -75,6 +77,7 @@ pub struct Snapshot<'a> {
 pub struct Resumed {
     pub counts: Counts,
     pub found: Option<Found>,
+    pub violating: Violating,
     pub level: Vec<u32>,
     pub next: Vec<u32>,
 }
@@ -94,6 +97,8 @@ pub struct Schedule {
 pub struct Checkpoints {
     schedule: Schedule,
     identity: Identity,
+    /// Number of conditions that are checked.
+    conditions: usize,
     table: TableKind,
     last: Mutex<Last>,
 }
@@ -125,10 +130,11 @@ pub struct Status {
 }
 
 impl Checkpoints {
-    /// Creates the writer of a search's checkpoints. `begun`: number of levels that have begun already.
-    pub fn new(schedule: Schedule, identity: Identity, table: TableKind, begun: u64) -> Self {
+    /// Creates the writer of a search's checkpoints. `conditions`: number of conditions that it checks. `begun`: number of levels
+    /// that have begun already.
+    pub fn new(schedule: Schedule, identity: Identity, conditions: usize, table: TableKind, begun: u64) -> Self {
         let last = Last { time: Instant::now(), level: begun.max(1), written: None, error: None };
-        Self { schedule, identity, table, last: last.into() }
+        Self { schedule, identity, conditions, table, last: last.into() }
     }
 
     fn last(&self) -> std::sync::MutexGuard<'_, Last> {
@@ -183,6 +189,8 @@ impl Checkpoints {
     fn header(&self, snapshot: &Snapshot, width: usize) -> Value {
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = snapshot.counts;
         let states_of = |words: usize| words / width;
+        let conditions = (0..self.conditions).map(|at| snapshot.violating.of_condition(at));
+        let tallies = conditions.chain([snapshot.violating.deadlocks]).map(|Tally { states, level }| json!([states, level]));
         json!({
             "model": self.identity.json(),
             "table": self.table.name(),
@@ -193,6 +201,7 @@ impl Checkpoints {
             "levels": levels,
             "widest_level": widest_level,
             "overflows": overflows,
+            "violating": tallies.collect::<Vec<_>>(),
             "found": snapshot.found.map(|found| json!({ "state": found.state, "level": found.level })),
             "waiting": states_of(snapshot.level.count()),
             "next": states_of(snapshot.next.count()),
@@ -291,6 +300,7 @@ impl Opened {
             };
             let intervals = Intervals::of(interpreted.interpreter.model());
             let found = found_of(&header["found"], interpreted, &intervals, counts.levels)?;
+            let violating = violating_of(&header["violating"], interpreted.checks.conditions.len(), &counts)?;
             let (next, offered) = (count("next")?, count("offered")?);
             let is_possible = counts.waiting.saturating_add(next) <= counts.states
                 && (1..=counts.states).contains(&counts.levels)
@@ -319,7 +329,7 @@ impl Opened {
                 counts.levels += 1;
                 counts.widest_level = counts.widest_level.max((level.len() / width) as u64);
             }
-            Ok((table, Resumed { counts, found, level, next }))
+            Ok((table, Resumed { counts, found, violating, level, next }))
         };
         load().context(failed)
     }
@@ -351,6 +361,20 @@ fn found_of(found: &Value, interpreted: &Interpreted, intervals: &Intervals, lev
     let violation =
         violation_of(interpreted, &state).context("the file is damaged: the state that was found violates nothing")?;
     Ok(Some(Found { violation, state, level }))
+}
+
+/// Reads the violating states of each condition and the deadlocks.
+fn violating_of(saved: &Value, conditions: usize, counts: &Counts) -> Result<Violating> {
+    let one = |one: &Value| {
+        let (states, level) = (one[0].as_u64()?, one[1].as_u64());
+        let is_possible = states <= counts.states && level.is_some() == (states > 0) && level.is_none_or(|at| at < counts.levels);
+        is_possible.then_some(Tally { states, level })
+    };
+    let all: Option<Vec<Tally>> = saved.as_array().and_then(|saved| saved.iter().map(one).collect());
+    let all = all.and_then(|mut all| Some((all.pop()?, all)));
+    let all = all.filter(|(_, of_conditions)| of_conditions.len() == conditions);
+    let (deadlocks, of_conditions) = all.context("the file is damaged: its violating states contradict its counts")?;
+    Ok(Violating::new(of_conditions, deadlocks))
 }
 
 /// The violation of a state, if it has one.

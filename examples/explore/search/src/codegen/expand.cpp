@@ -98,7 +98,7 @@ void explore_walk(const unsigned* tables, State* state, Random* random, u64 most
     Random numbers = *random;
     for (;;) {
         Notes notes;
-        const bool violates = violated(tables, from, notes) != conditions;
+        const bool violates = !violated(tables, from, notes).is_empty();
         Successors give{from, rows};
         Enabled enabled{reinterpret_cast<u32*>(rows)};
         if constexpr (net_unit != ~0u) net_steps(tables, from, notes, enabled);
@@ -238,7 +238,7 @@ explore::u32 source_of(u64 at, explore::u32 action) { return reduces ? action : 
 
 // Joins a successor that the processes make with each move of the property's automaton, if there is a property.
 struct Joint {
-    explore::Moves<explore::property_moves> moves;
+    explore::Numbers<explore::property_moves> moves;
     explore::i32 location;
 
     Joint(const explore::u32* tables, const State& from, explore::Notes& notes) : location(explore::property_location(from))
@@ -324,9 +324,10 @@ u64 explore_memory()
 // Computes the successors of `count` states, one state after another. Ends when `room` rows do not suffice for the next state, or
 // when a state has a fault. If the rows do not suffice for the first state of a net, expands no state. For each row, `sources`
 // gets the number of the state whose successor it is. The function may also write the row after the last one. `tables` are those
-// of the model's network. `memory` has `explore_memory()` words.
+// of the model's network. `memory` has `explore_memory()` words. `violating` has, for each condition, the number of the expanded
+// states that violate it, and is added to.
 void explore_expand(const unsigned* tables, const State* states, u64 count, State* successors, explore::u32* sources, u64 room,
-                    [[maybe_unused]] unsigned* memory, Counts* counts)
+                    [[maybe_unused]] unsigned* memory, Counts* counts, [[maybe_unused]] u64* violating)
 {
     using namespace explore;
     *counts = {0, 0, 0, 0, none, none, 0};
@@ -339,7 +340,9 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
         const State from = states[at];
         [[maybe_unused]] const u64 first = row;
         Notes notes;
-        if (violated(tables, from, notes) != conditions && counts->violating == none) counts->violating = at;
+        const Numbers<conditions> failing = violated(tables, from, notes);
+        const bool violates = !failing.is_empty();
+        if (violates && counts->violating == none) counts->violating = at;
         bool has_step = false;
         const Joint joint(tables, from, notes);
         if constexpr (net_unit != ~0u) {
@@ -380,6 +383,8 @@ void explore_expand(const unsigned* tables, const State* states, u64 count, Stat
 #ifdef EXPLORE_REDUCES
         row = keep_chosen(tables, from, successors, sources, first, row, at, work);
 #endif
+        if (violates)
+            for (u32 condition = 0; condition < conditions; ++condition) violating[condition] += failing.has(condition);
         counts->overflows += notes.overflows;
         counts->states = at + 1;
         counts->rows = row;

@@ -19,7 +19,7 @@
 //!
 //! The last unit of a model with a net has the firings of its transitions (net.rs).
 //!
-//! Check `notes.fault` after each call, whatever it returns. `violated` returns which of the conditions fails in a state.
+//! Check `notes.fault` after each call, whatever it returns. `violated` returns which of the conditions fail in a state.
 //!
 //! The text begins with state.cuh. The names of its functions contain the names of the model, and a comment at each choice gives
 //! the source lines of its transitions.
@@ -70,8 +70,8 @@ const PRELUDE: &str = include_str!("state.cuh");
 /// Definitions for walks, which follow the generated text.
 pub const WALK: &str = include_str!("walk.cuh");
 
-/// Generates the next-state functions of a model, in namespace `explore`, and the function `violated`, which finds the first of
-/// the conditions with the value 0 and is called for every state. With `choosing`, also generates the code that chooses the steps
+/// Generates the next-state functions of a model, in namespace `explore`, and the function `violated`, which finds the
+/// conditions with the value 0 and is called for every state. With `choosing`, also generates the code that chooses the steps
 /// of a reduced search.
 pub fn generate(model: &Model, conditions: &[&Expression], choosing: Option<Choosing>) -> String {
     let reduction = choosing.map(|choosing| Reduction::of(model, choosing, tables(model, None).len()));
@@ -125,6 +125,22 @@ pub fn walks(model: &Model) -> String {
     format!("#define EXPLORE_WALKS\n{}", of_processes.map_or(String::new(), at_once))
 }
 
+/// Generates the function `holds_condition`, which follows the text of [`generate`]: whether one of these conditions, by its
+/// number, holds in a state.
+pub fn numbered_conditions(model: &Model, conditions: &[Expression]) -> String {
+    let names = Names::new(model);
+    let mut text = String::from("namespace explore {\n\ntemplate <class State>\n");
+    text.push_str("EXPLORE_FN bool holds_condition(const u32* tables, u32 number, const State& from, Notes& notes)\n{\n");
+    text.push_str("    (void)tables, (void)from, (void)notes;\n    switch (number) {\n");
+    for (number, condition) in conditions.iter().enumerate() {
+        let transition = model.transitions.len() + number;
+        let scope = Scope { model, names: &names, transition, state: "from", shared: None };
+        writeln!(text, "    case {number}: return {} != 0;", scope.text(condition)).unwrap();
+    }
+    text.push_str("    default: return false;\n    }\n}\n\n}  // namespace explore\n");
+    text
+}
+
 /// Generates readers and writers of locations and variables.
 fn fields(model: &Model, names: &Names, to: &mut String) {
     let reader = "template <class State> EXPLORE_FN i32";
@@ -167,14 +183,13 @@ fn fields(model: &Model, names: &Names, to: &mut String) {
         }
     }
     to.push('\n');
-    if model.has_committed_locations() {
-        let committed = model.processes.iter().enumerate().flat_map(|(process, text)| {
-            let places = text.locations.iter().enumerate().filter(|(_, location)| location.committed);
-            places.map(move |(location, _)| format!("at_{}(state) == {location}", names.process(process)))
-        });
-        let any = committed.collect::<Vec<_>>().join(" || ");
-        writeln!(to, "template <class State> EXPLORE_FN bool any_committed(const State& state) {{ return {any}; }}\n").unwrap();
-    }
+    let committed = model.processes.iter().enumerate().flat_map(|(process, text)| {
+        let places = text.locations.iter().enumerate().filter(|(_, location)| location.committed);
+        places.map(move |(location, _)| format!("at_{}(state) == {location}", names.process(process)))
+    });
+    let any = committed.collect::<Vec<_>>().join(" || ");
+    let (state, any) = if any.is_empty() { ("", "false") } else { (" state", &*any) };
+    writeln!(to, "template <class State> EXPLORE_FN bool any_committed(const State&{state}) {{ return {any}; }}\n").unwrap();
 }
 
 /// Generates `step` and `choices`.
@@ -211,20 +226,16 @@ fn dispatch(model: &Model, names: &Names, choices: &[usize], to: &mut String) {
 
 /// Generates `violated`.
 fn violations(model: &Model, names: &Names, conditions: &[&Expression], to: &mut String) {
-    let none = conditions.len();
-    writeln!(
-        to,
-        "// The first condition that fails in a state, or {none}. Faults are laid to \"transition\" {} + its number.",
-        model.transitions.len()
-    )
-    .unwrap();
-    writeln!(to, "constexpr u32 conditions = {none};\n\ntemplate <class State>").unwrap();
-    // Evaluate all conditions: a fault in one counts, whatever the values of the others.
-    writeln!(to, "EXPLORE_FN u32 violated(const u32* tables, const State& from, Notes& notes)\n{{\n    u32 first = {none};")
+    let first = model.transitions.len();
+    writeln!(to, "// The conditions that fail in a state. Faults are laid to \"transition\" {first} + the condition's number.")
         .unwrap();
+    writeln!(to, "constexpr u32 conditions = {};\n\ntemplate <class State>", conditions.len()).unwrap();
+    // Evaluate all conditions: a fault in one counts, whatever the values of the others.
+    to.push_str("EXPLORE_FN Numbers<conditions> violated(const u32* tables, const State& from, Notes& notes)\n{\n");
+    to.push_str("    Numbers<conditions> failing;\n");
     for (id, condition) in conditions.iter().enumerate() {
-        let scope = Scope { model, names, transition: model.transitions.len() + id, state: "from", shared: None };
-        writeln!(to, "    if (!{} && first == {none}) first = {id};", scope.text(condition)).unwrap();
+        let scope = Scope { model, names, transition: first + id, state: "from", shared: None };
+        writeln!(to, "    failing.add_if(!{}, {id});", scope.text(condition)).unwrap();
     }
-    to.push_str("    (void)tables, (void)from, (void)notes;\n    return first;\n}\n\n");
+    to.push_str("    (void)tables, (void)from, (void)notes;\n    return failing;\n}\n\n");
 }

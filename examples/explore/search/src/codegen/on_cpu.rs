@@ -45,7 +45,7 @@ pub struct Compiled<'m> {
     _library: Library,
 }
 
-type Expand = unsafe extern "C" fn(*const u32, *const u32, u64, *mut u32, *mut u32, u64, *mut u32, *mut Counts);
+type Expand = unsafe extern "C" fn(*const u32, *const u32, u64, *mut u32, *mut u32, u64, *mut u32, *mut Counts, *mut u64);
 
 type Walk = unsafe extern "C" fn(*const u32, *mut u32, *mut Random, u64, *mut u32, *mut Walked);
 
@@ -145,8 +145,11 @@ impl<'m> Compiled<'m> {
         expansion.successors.resize((before + rows) * width, 0);
         expansion.parents.resize(before + rows, 0);
         let mut counts = Counts::default();
+        let conditions = self.interpreted.checks.conditions.len();
+        expansion.violating.resize(conditions, 0);
         // SAFETY: `states` has `states.len() / width` states of `width` words; there is room for `rows` successors after the
-        // earlier ones; the tables belong to the compiled model; `memory` has as many words as the function needs.
+        // earlier ones; the tables belong to the compiled model; `memory` has as many words as the function needs, and
+        // `violating` a number for each condition that was compiled.
         unsafe {
             let successors = expansion.successors.as_mut_ptr().add(before * width);
             let parents = expansion.parents.as_mut_ptr().add(before);
@@ -159,6 +162,7 @@ impl<'m> Compiled<'m> {
                 rows as u64 - 1,
                 memory.as_mut_ptr(),
                 &mut counts,
+                expansion.violating.as_mut_ptr(),
             );
         }
         let end = before + counts.rows as usize;

@@ -12,7 +12,7 @@ const NONE: &str = "\
 constexpr u32 property_moves = 0;
 
 template <class State>
-EXPLORE_FN void find_moves(const u32*, const State&, Moves<property_moves>&, Notes&) {}
+EXPLORE_FN void find_moves(const u32*, const State&, Numbers<property_moves>&, Notes&) {}
 
 template <class State>
 EXPLORE_FN void move_property(i32, u32, State&) {}
@@ -36,7 +36,7 @@ pub fn text(model: &Model, names: &Names, first_fault: usize) -> String {
     writeln!(text, "constexpr u32 property_moves = {most};\n").unwrap();
     text.push_str(
         "template <class State>\n\
-         EXPLORE_FN void find_moves(const u32* tables, const State& from, Moves<property_moves>& found, Notes& notes)\n{\n",
+         EXPLORE_FN void find_moves(const u32* tables, const State& from, Numbers<property_moves>& found, Notes& notes)\n{\n",
     );
     writeln!(text, "    switch (at_{process}(from)) {{").unwrap();
     for (location, leaving) in property.leaving.iter().enumerate() {

@@ -188,10 +188,6 @@ impl Reduction {
             writeln!(of_steps, "    case {process}: return listed_action(tables, {at} + at_{name}(from), choice);").unwrap();
         }
         match (&model.net, net::has_tables(model)) {
-            (None, _) if model.network.is_some() => {
-                let first = dependencies.actions.of_step(Step::Rule(0));
-                writeln!(of_steps, "    default: return {first} + (cursor.rule - rules_at) / 2;").unwrap();
-            }
             (None, _) => {}
             (Some(_), true) => of_steps.push_str("    case net_unit: return cursor.taken;\n"),
             (Some(_), false) => {
@@ -201,6 +197,12 @@ impl Reduction {
                 writeln!(of_steps, "    case net_unit: return listed_action(tables, {at}, choice);").unwrap();
             }
         }
+        // Without a network no other unit has steps.
+        let of_other_units = model.network.as_ref().filter(|_| model.net.is_none()).map_or("0".into(), |_| {
+            let first = dependencies.actions.of_step(Step::Rule(0));
+            format!("{first} + (cursor.rule - rules_at) / 2")
+        });
+        writeln!(of_steps, "    default: return {of_other_units};").unwrap();
         let goal_at = words.next();
         let mut depth = 0;
         for goal in stubborn.goal.iter().flat_map(|goal| goal.parts(true)) {
@@ -246,9 +248,6 @@ impl Reduction {
         functions.push_str("const u32* tables, u32 unit, u32 choice, const Cursor& cursor, const State& from)\n{\n");
         functions.push_str("    (void)tables, (void)choice, (void)cursor, (void)from;\n    switch (unit) {\n");
         functions += &of_steps;
-        if !of_steps.contains("default:") {
-            functions.push_str("    default: return 0;\n");
-        }
         functions.push_str("    }\n}\n\n");
         Self { words: words.all, text, functions }
     }

@@ -17,13 +17,21 @@ struct Notes {
     u32 overflows = 0;    // stores that changed the value
 };
 
-// Set of the moves that a property's automaton has in a state, out of `most` moves.
-template <u32 most>
-struct Moves {
-    u32 bits[most / 32 + 1] = {};
+// Set of numbers below `end`: the moves that a property's automaton has in a state, or the conditions that a state violates.
+template <u32 end>
+struct Numbers {
+    static constexpr u32 count = end / 32 + 1;
+    u32 bits[count] = {};
 
-    EXPLORE_FN void add(u32 move) { bits[move / 32] |= 1u << move % 32; }
-    EXPLORE_FN bool has(u32 move) const { return bits[move / 32] >> move % 32 & 1; }
+    EXPLORE_FN void add(u32 number) { bits[number / 32] |= 1u << number % 32; }
+    EXPLORE_FN void add_if(bool is_in, u32 number) { bits[number / 32] |= static_cast<u32>(is_in) << number % 32; }
+    EXPLORE_FN bool has(u32 number) const { return bits[number / 32] >> number % 32 & 1; }
+    EXPLORE_FN bool is_empty() const
+    {
+        u32 all = 0;
+        for (u32 word = 0; word < count; ++word) all |= bits[word];
+        return all == 0;
+    }
 };
 
 constexpr u32 fault_index = 1, fault_division = 2, fault_tokens = 3;

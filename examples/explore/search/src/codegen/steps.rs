@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use std::fmt::Write;
 use warpset_model::interpreter::Step;
 use warpset_model::ir::model::range;
-use warpset_model::ir::{Action, Assignment, Model, ProcessId, Transition, TransitionId};
+use warpset_model::ir::{Action, Assignment, Model, Operation, ProcessId, Transition, TransitionId};
 use warpset_model::reduction::actions::Actions;
 
 /// Number of pairs from which on a process has its pairs in a table instead of cases.
@@ -193,7 +193,7 @@ fn choices(model: &Model, process: ProcessId, location: usize) -> Vec<Choice> {
         let transition = &model.transitions[id];
         let guard_only = transition.guard.as_ref().filter(|guard| can_fault(model, guard)).map(|_| Choice::Guard(id));
         match &transition.action {
-            Action::Alone => vec![Choice::Alone(id)],
+            Action::Alone | Action::Buffered { .. } => vec![Choice::Alone(id)],
             Action::Receive { .. } => guard_only.into_iter().collect(),
             Action::Send { channel, .. } => {
                 let partners = model.channels[*channel].receivers.iter();
@@ -214,6 +214,10 @@ pub fn describe(model: &Model, id: TransitionId) -> String {
         Action::Alone => String::new(),
         Action::Send { channel, .. } => format!(", {}!", model.channels[*channel].name),
         Action::Receive { channel, .. } => format!(", {}?", model.channels[*channel].name),
+        Action::Buffered { buffer, operation } => {
+            let mark = if *operation == Operation::Receive { '?' } else { '!' };
+            format!(", {}{mark}", model.buffers[*buffer].name)
+        }
     };
     format!("{}: {} -> {}, line {}{channel}", process.name, process.locations[*from].name, process.locations[*to].name, span.line)
 }

@@ -6,8 +6,9 @@
 //! which halves them. Then steps are followed backwards from the states of the last sweep. Both take time in proportion to the
 //! steps.
 
-use super::bits::{Bits, View, numbers};
-use super::evaluate::Space;
+use super::bits::{Bits, numbers};
+use super::evaluate::{Operand, Space};
+use super::witness::Walked;
 use super::{Evaluated, Faults};
 use crate::exploration::Limits;
 use crate::liveness::graph::{StateGraph, is_lack_of_memory};
@@ -27,8 +28,10 @@ const PIECE: usize = 1 << 8;
 /// All states and steps.
 pub struct InMemory {
     graph: StateGraph<()>,
-    /// The states in which each condition holds.
-    conditions: Vec<Bits>,
+    /// The states in which each condition holds; `None` for one that has a fault in some state.
+    conditions: Vec<Option<Bits>>,
+    /// The states in which a condition has a fault.
+    faulty: Vec<Reference>,
     /// Where the steps to each state begin in `sources`; one more at the end. Both are empty if no operator needs them.
     begins: Vec<usize>,
     sources: Vec<u32>,
@@ -49,7 +52,7 @@ impl InMemory {
         conditions: &Evaluated,
         is_backward: bool,
         limits: Limits,
-    ) -> Result<Option<Result<Self, Faults>>> {
+    ) -> Result<Option<Self>> {
         let initial = interpreter.model().initial_state();
         let graph = match StateGraph::load(table, source, &initial, limits, 0, |_, _| {}) {
             Ok(graph) => graph.in_post_order(),
@@ -62,11 +65,8 @@ impl InMemory {
             return Ok(None);
         }
         let (conditions, faulty) = sets(table, &graph.members, conditions, limits)?;
-        if !faulty.is_empty() {
-            return Ok(Some(Err(Faults(faulty))));
-        }
         let (begins, sources) = (Vec::new(), Vec::new());
-        let mut space = Self { graph, conditions, begins, sources, states: Bits::all(count), limits };
+        let mut space = Self { graph, conditions, faulty, begins, sources, states: Bits::all(count), limits };
         if is_backward {
             let bytes = space.bytes() + 4 * space.graph.targets.len() as u64 + 16 * space.graph.members.len() as u64;
             if table.bytes() + bytes > limits.bytes {
@@ -74,7 +74,12 @@ impl InMemory {
             }
             space.turn();
         }
-        Ok(Some(Ok(space)))
+        Ok(Some(space))
+    }
+
+    /// The states in which a condition has a fault, if there are some.
+    pub fn faults(&self) -> Option<Faults> {
+        (!self.faulty.is_empty()).then(|| Faults(self.faulty.clone()))
     }
 
     /// Lists the steps backwards.
@@ -124,24 +129,26 @@ impl InMemory {
     }
 }
 
-/// The states in which each condition holds, and those in which one has a fault.
+/// The states in which each condition holds, `None` for one with a fault; and the states in which one has a fault.
 fn sets<S: Storage>(
     table: &VectorTable<S>,
     members: &[Reference],
     conditions: &Evaluated,
     limits: Limits,
-) -> Result<(Vec<Bits>, Vec<Reference>)> {
-    // Words of each condition, and states with a fault.
-    type Part = (Vec<Vec<u64>>, Vec<Reference>);
+) -> Result<(Vec<Option<Bits>>, Vec<Reference>)> {
+    // Words of each condition, and conditions with states in which they have a fault.
+    type Part = (Vec<Vec<u64>>, Vec<(usize, Reference)>);
     let piece = |members: &[Reference]| -> Result<Part> {
         if let Some(stop) = (limits.stop)() {
             return Err(stop.error("while conditions were evaluated").into());
         }
         let (states, mut faulty) = (table.get_many(members)?, Vec::new());
         let all = 0..conditions.count();
-        let words =
-            all.map(|number| conditions.holds_in_each(number, &states, table.width(), |at| faulty.push(members[at]))).collect();
-        Ok((words, faulty))
+        let words = all.map(|number| {
+            let fault = |at: usize| faulty.push((number, members[at]));
+            conditions.holds_in_each(number, &states, table.width(), fault)
+        });
+        Ok((words.collect(), faulty))
     };
     let parts: Result<Vec<Part>> = members.par_chunks(large_piece(table).next_multiple_of(64)).map(piece).collect();
     let mut sets = vec![Bits(Vec::with_capacity(members.len().div_ceil(64))); conditions.count()];
@@ -150,23 +157,22 @@ fn sets<S: Storage>(
         sets.iter_mut().zip(words).for_each(|(set, words)| set.0.extend(words));
         all_faulty.extend(faulty);
     }
-    let states = Bits::all(members.len());
-    sets.iter_mut().for_each(|set| *set = set.view(false).within(&states));
-    Ok((sets, all_faulty))
+    let (states, mut is_faulty) = (Bits::all(members.len()), vec![false; sets.len()]);
+    all_faulty.iter().for_each(|(number, _)| is_faulty[*number] = true);
+    let sets = sets.iter().zip(is_faulty).map(|(set, is_faulty)| (!is_faulty).then(|| set.view(false).within(&states)));
+    Ok((sets.collect(), all_faulty.into_iter().map(|(_, state)| state).collect()))
 }
 
 impl Space for InMemory {
-    fn states(&self) -> &Bits {
-        &self.states
-    }
-
-    fn initial(&self) -> usize {
-        self.graph.initial as usize
-    }
+    type Set = Bits;
 
     fn bytes(&self) -> u64 {
         let sets = self.states.0.len() * (1 + self.conditions.len());
         self.graph.bytes() + (8 * (self.begins.len() + sets) + 4 * self.sources.len()) as u64
+    }
+
+    fn bytes_of_set(&self) -> u64 {
+        8 * self.states.0.len() as u64
     }
 
     fn bytes_of_operator(&self) -> u64 {
@@ -174,16 +180,26 @@ impl Space for InMemory {
         8 * self.graph.members.len() as u64
     }
 
-    fn condition(&self, number: usize) -> Result<Bits> {
+    fn all(&self) -> Result<Bits> {
+        Ok(self.states.clone())
+    }
+
+    fn condition(&self, number: usize) -> Result<Option<Bits>> {
         Ok(self.conditions[number].clone())
     }
 
-    fn next(&self, of: View) -> Result<Bits> {
+    fn and(&self, [one, other]: [Operand<Bits>; 2]) -> Result<Bits> {
+        Ok(one.view().and(&other.view(), &self.states))
+    }
+
+    fn next(&self, of: Operand<Bits>) -> Result<Bits> {
         self.look(0)?;
+        let of = of.view();
         Ok(self.those(|state| self.graph.successors(state).iter().any(|next| of.contains(*next as usize))))
     }
 
-    fn until(&self, first: View, second: View) -> Result<Bits> {
+    fn until(&self, operands: [Operand<Bits>; 2]) -> Result<Bits> {
+        let [first, second] = operands.map(Operand::view);
         let mut set = second.within(&self.states);
         let reaches = |state: usize, set: &Bits| self.graph.successors(state).iter().any(|next| set.contains(*next as usize));
         let mut added = Vec::new();
@@ -218,8 +234,8 @@ impl Space for InMemory {
         Ok(set)
     }
 
-    fn always(&self, of: View) -> Result<Bits> {
-        let mut set = of.within(&self.states);
+    fn always(&self, of: Operand<Bits>) -> Result<Bits> {
+        let mut set = of.view().within(&self.states);
         // Number of successors of each state, from the first on, that are known to be out of the set, for ever.
         let mut passed = vec![0_u32; self.graph.members.len()];
         let mut is_left = |state: usize, set: &Bits| {
@@ -263,8 +279,22 @@ impl Space for InMemory {
         Ok(set)
     }
 
+    fn tally(&self, of: Operand<Bits>) -> Result<(bool, u64)> {
+        Ok((of.view().contains(self.graph.initial as usize), of.view().count(&self.states)))
+    }
+
     fn has_threads(&self) -> bool {
         false
+    }
+}
+
+impl Walked for InMemory {
+    fn numbers(&self) -> usize {
+        64 * self.states.0.len()
+    }
+
+    fn initial(&self) -> usize {
+        self.graph.initial as usize
     }
 
     fn member(&self, state: usize) -> Reference {

@@ -6,13 +6,14 @@
 //! to the next sweep. Sets only grow (that of `EG` has the states that are out), so the last sweep, which adds nothing, ends with
 //! the same set in each order.
 
-use super::bits::{Bits, Growing, View};
-use super::evaluate::Space;
+use super::bits::{Bits, Growing};
+use super::evaluate::{Operand, Space};
+use super::witness::Walked;
 use super::{Evaluated, Faults};
 use crate::exploration::Limits;
 use crate::liveness::residue::large_piece;
 use crate::successors::{Expansion, Scratch, Successors};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,23 +129,26 @@ impl<'a, S: Storage, X: Successors> Sweeps<'a, S, X> {
 }
 
 impl<S: Storage, X: Successors> Space for Sweeps<'_, S, X> {
-    fn states(&self) -> &Bits {
-        &self.states
-    }
-
-    fn initial(&self) -> usize {
-        self.initial
-    }
+    type Set = Bits;
 
     fn bytes(&self) -> u64 {
         8 * self.states.0.len() as u64
+    }
+
+    fn bytes_of_set(&self) -> u64 {
+        self.bytes()
     }
 
     fn bytes_of_operator(&self) -> u64 {
         2 * self.bytes()
     }
 
-    fn condition(&self, number: usize) -> Result<Bits> {
+    fn all(&self) -> Result<Bits> {
+        Ok(self.states.clone())
+    }
+
+    fn condition(&self, number: usize) -> Result<Option<Bits>> {
+        let is_faulty = AtomicBool::new(false);
         let set = Growing::of(Bits::none(64 * self.states.0.len()));
         self.pieces(&self.states, |(): &mut (), references| {
             let states = self.table.get_many(references)?;
@@ -152,18 +156,24 @@ impl<S: Storage, X: Successors> Space for Sweeps<'_, S, X> {
                 match self.conditions.holds(number, state) {
                     Some(true) => set.insert(of.slot() as usize),
                     Some(false) => {}
-                    None => self.faults.lock().expect("no thread that adds panics").push(*of),
+                    None => {
+                        self.faults.lock().expect("no thread that adds panics").push(*of);
+                        // Relaxed: it is read behind the join of all threads.
+                        is_faulty.store(true, Ordering::Relaxed);
+                    }
                 }
             }
             Ok(())
         })?;
-        if !self.faults.lock().expect("no thread that adds panics").is_empty() {
-            bail!("the condition has a fault");
-        }
-        Ok(set.bits())
+        Ok((!is_faulty.into_inner()).then(|| set.bits()))
     }
 
-    fn next(&self, of: View) -> Result<Bits> {
+    fn and(&self, [one, other]: [Operand<Bits>; 2]) -> Result<Bits> {
+        Ok(one.view().and(&other.view(), &self.states))
+    }
+
+    fn next(&self, of: Operand<Bits>) -> Result<Bits> {
+        let of = of.view();
         let set = Growing::of(Bits::none(64 * self.states.0.len()));
         self.sweep(&self.states, |state, successors| {
             if successors.iter().any(|next| of.contains(next.slot() as usize)) {
@@ -173,13 +183,14 @@ impl<S: Storage, X: Successors> Space for Sweeps<'_, S, X> {
         Ok(set.bits())
     }
 
-    fn until(&self, first: View, second: View) -> Result<Bits> {
+    fn until(&self, operands: [Operand<Bits>; 2]) -> Result<Bits> {
+        let [first, second] = operands.map(Operand::view);
         let set = second.within(&self.states);
         self.grow(set, |at| first.word(at), |set, successors| successors.iter().any(|next| set.contains(next.slot() as usize)))
     }
 
-    fn always(&self, of: View) -> Result<Bits> {
-        let inside = of.within(&self.states);
+    fn always(&self, of: Operand<Bits>) -> Result<Bits> {
+        let inside = of.view().within(&self.states);
         let outside = Bits(self.states.0.iter().zip(&inside.0).map(|(states, inside)| states & !inside).collect());
         let is_out = |outside: &Growing, successors: &[Reference]| {
             !successors.is_empty() && successors.iter().all(|next| outside.contains(next.slot() as usize))
@@ -188,8 +199,22 @@ impl<S: Storage, X: Successors> Space for Sweeps<'_, S, X> {
         Ok(Bits(self.states.0.iter().zip(&outside.0).map(|(states, outside)| states & !outside).collect()))
     }
 
+    fn tally(&self, of: Operand<Bits>) -> Result<(bool, u64)> {
+        Ok((of.view().contains(self.initial), of.view().count(&self.states)))
+    }
+
     fn has_threads(&self) -> bool {
         true
+    }
+}
+
+impl<S: Storage, X: Successors> Walked for Sweeps<'_, S, X> {
+    fn numbers(&self) -> usize {
+        64 * self.states.0.len()
+    }
+
+    fn initial(&self) -> usize {
+        self.initial
     }
 
     fn member(&self, state: usize) -> Reference {

@@ -7,7 +7,7 @@
 //!   the memory.
 //! - A path that is shown is one of the model, and shows the verdict.
 
-use super::{Asked, Branching, Conditions, Outcome};
+use super::{Asked, Branching, Conditions, Outcome, Way};
 use crate::exploration::{End, Explorer, Limits};
 use crate::liveness::check::Verdict;
 use crate::successors::Interpreted;
@@ -227,12 +227,52 @@ fn answered<S: Storage>(text: &Text, branching: &Branching, in_sweeps: bool) -> 
     let bytes = if in_sweeps { table.bytes() + 5 * table.slots() } else { u64::MAX };
     let limits = Limits { bytes, ..Limits::NONE };
     let outcome = branching.answer(&table, &source, &source.interpreter, &exploration, limits);
-    assert_eq!(outcome.in_sweeps, in_sweeps);
+    assert_eq!(outcome.way == Way::InSweeps, in_sweeps);
     Some(outcome)
 }
 
+/// Explores and evaluates formulas on a GPU; `is_listed`: with lists of all steps. A table of few slots grows, and then the
+/// search has no list of all states.
+#[cfg(feature = "cuda")]
+fn answered_on_gpu<S: Storage>(
+    device: &Device,
+    text: &Text,
+    branching: &Branching,
+    (is_listed, slots): (bool, u64),
+) -> Option<Outcome> {
+    use super::BranchingTime;
+    use crate::gpu::{GpuEngine, Sources};
+    let (model, checks) = (text.model(), Checks::default());
+    let source = Interpreted::new(Interpreter::new(model), &checks);
+    let table = VectorTable::<S>::builder(model.layout.words).capacity(slots).build(device).unwrap();
+    let mut engine = GpuEngine::new(&table, &source, Sources::new(model, &checks), None, false, u64::MAX).unwrap();
+    engine.lists_steps = is_listed;
+    let exploration = engine.explore(Limits::NONE, &|_| true).unwrap();
+    if exploration.end != End::Complete {
+        return None;
+    }
+    let outcome = engine.branch(branching, &source.interpreter, &exploration, Limits::NONE);
+    assert_eq!(outcome.way, Way::OnGpu { is_listed }, "{:?}", outcome.why);
+    Some(outcome)
+}
+
+/// The ways of evaluation take turns.
+fn answered_in_turn(text: &Text, branching: &Branching, number: usize) -> Option<Outcome> {
+    match number % 4 {
+        0 => answered::<Bucket>(text, branching, false),
+        1 => answered::<Tree>(text, branching, false),
+        2 => answered::<Tree>(text, branching, true),
+        _ => answered::<CompactTree>(text, branching, true),
+    }
+}
+
 /// Compares verdicts, numbers of states and paths. Returns the number of formulas compared.
-fn compare(text: &Text, conditions: &[&str], formulas: &[Formula], number: usize) -> usize {
+fn compare(
+    text: &Text,
+    conditions: &[&str],
+    formulas: &[Formula],
+    answer: &dyn Fn(&Text, &Branching) -> Option<Outcome>,
+) -> usize {
     let model = text.model();
     let interpreter = Interpreter::new(model);
     let Some(graph) = Graph::of(&interpreter) else { return 0 };
@@ -249,13 +289,7 @@ fn compare(text: &Text, conditions: &[&str], formulas: &[Formula], number: usize
     }
     let texts: Vec<String> = formulas.iter().map(|formula| formula.text(conditions)).collect();
     let branching = branching(text, &texts);
-    let outcome = match number % 4 {
-        0 => answered::<Bucket>(text, &branching, false),
-        1 => answered::<Tree>(text, &branching, false),
-        2 => answered::<Tree>(text, &branching, true),
-        _ => answered::<CompactTree>(text, &branching, true),
-    };
-    let Some(outcome) = outcome else { return 0 };
+    let Some(outcome) = answer(text, &branching) else { return 0 };
     assert!(outcome.why.is_none(), "{:?}", outcome.why);
     for ((formula, text_of), answer) in formulas.iter().zip(&texts).zip(&outcome.answers) {
         let expected = graph.satisfying(formula, &values);
@@ -283,7 +317,7 @@ fn compare(text: &Text, conditions: &[&str], formulas: &[Formula], number: usize
                     );
                 }
             }
-            Some(Err(error)) => assert!(outcome.in_sweeps, "{error:#}"),
+            Some(Err(error)) => assert!(outcome.way == Way::InSweeps, "{error:#}"),
             None => {}
         }
     }
@@ -357,11 +391,8 @@ fn value<T>(runner: &mut TestRunner, of: impl Strategy<Value = T>) -> T {
     of.new_tree(runner).unwrap().current()
 }
 
-/// At least 500 formulas, 20,000 in a full run, or `WARPSET_CTL_FORMULAS`.
-#[test]
-fn random_formulas_are_those_of_naive_fixpoints() {
-    let given = std::env::var("WARPSET_CTL_FORMULAS").ok().and_then(|number| number.parse().ok());
-    let wanted = given.unwrap_or_else(|| sized(20_000, 700, 500));
+/// Compares `wanted` random formulas over random models of every language, `of_model` over each.
+fn compare_random(wanted: usize, of_model: usize, answer: &dyn Fn(&Text, &Branching, usize) -> Option<Outcome>) {
     let mut runner = TestRunner::deterministic();
     let (mut compared, mut of_language) = (0, [0; 5]);
     let mut number = 0;
@@ -390,9 +421,9 @@ fn random_formulas_are_those_of_naive_fixpoints() {
                 (read_text(Format::Aut, "m.aut", &text), vec!["m > 5", "enabled(L0)", "m == 3"])
             }
         };
-        let formulas: Vec<Formula> = (0..4).map(|_| value(&mut runner, formula())).collect();
+        let formulas: Vec<Formula> = (0..of_model).map(|_| value(&mut runner, formula())).collect();
         if let Some(text) = text {
-            let count = compare(&text, &conditions, &formulas, number / 5);
+            let count = compare(&text, &conditions, &formulas, &|text, branching| answer(text, branching, number / 5));
             compared += count;
             of_language[language] += count;
         }
@@ -400,6 +431,35 @@ fn random_formulas_are_those_of_naive_fixpoints() {
         assert!(number < 200 * wanted.max(100), "{of_language:?}");
     }
     println!("{compared} formulas: {of_language:?}");
+}
+
+/// At least 500 formulas, 20,000 in a full run, or `WARPSET_CTL_FORMULAS`.
+#[test]
+fn random_formulas_are_those_of_naive_fixpoints() {
+    let given = std::env::var("WARPSET_CTL_FORMULAS").ok().and_then(|number| number.parse().ok());
+    compare_random(given.unwrap_or_else(|| sized(20_000, 700, 500)), 4, &answered_in_turn);
+}
+
+/// A GPU, if there is one: `tests/device/with 1` simulates one.
+#[cfg(feature = "cuda")]
+fn gpu() -> Option<Device> {
+    let device = Device::gpu(0).inspect_err(|error| println!("skipped: {error}"));
+    assert!(device.is_ok() || std::env::var_os("WARPSET_SIMULATED_DEVICE").is_none(), "a simulated device can be used");
+    device.ok()
+}
+
+/// Every model has kernels of its own, which a simulated device compiles for seconds.
+#[cfg(feature = "cuda")]
+#[test]
+fn random_formulas_on_a_gpu_are_those_of_naive_fixpoints() {
+    let Some(device) = gpu() else { return };
+    let (wanted, of_model) = sized((2000, 20), (240, 20), (100, 10));
+    compare_random(wanted, of_model, &|text, branching, number| match number % 4 {
+        0 => answered_on_gpu::<Bucket>(&device, text, branching, (true, 8192)),
+        1 => answered_on_gpu::<Tree>(&device, text, branching, (false, 64)),
+        2 => answered_on_gpu::<CompactTree>(&device, text, branching, (true, 64)),
+        _ => answered_on_gpu::<Bucket>(&device, text, branching, (false, 8192)),
+    });
 }
 
 const COUNTER: &str = "int x; byte y; process P { state s; init s; trans
@@ -507,10 +567,21 @@ fn formulas_may_be_deep_and_many() {
 #[test]
 fn a_fault_of_a_condition_has_a_path() {
     let text = read_text(Format::Dve, "m.dve", &COUNTER.replace("int x;", "int x; byte a[4];")).unwrap();
-    for in_sweeps in [false, true] {
-        let outcome = answered::<Bucket>(&text, &branching(&text, &["AG EF a[x] == 0".into()]), in_sweeps).unwrap();
+    let branching = branching(&text, &["AG EF a[x] == 0", "EF x == 40", "EF x == 50 || AX a[x] == 0"].map(String::from));
+    let check = |outcome: &Outcome| {
         let (found, states) = outcome.fault.as_ref().unwrap_or_else(|| panic!("{:?}", outcome.why));
-        assert_eq!((states.len(), found.is_fault(), outcome.answers[0].verdict), (5, true, Verdict::Unknown));
+        assert_eq!((states.len(), found.is_fault()), (5, true));
+        // Formulas without the condition have their verdicts.
+        let verdicts = outcome.answers.iter().map(|answer| (answer.verdict, answer.satisfying));
+        let expected = [(Verdict::Unknown, None), (Verdict::Holds, Some(1 + 40 + (40 - 7 + 1))), (Verdict::Unknown, None)];
+        assert_eq!(verdicts.collect::<Vec<_>>(), expected);
+    };
+    for in_sweeps in [false, true] {
+        check(&answered::<Bucket>(&text, &branching, in_sweeps).unwrap());
+    }
+    #[cfg(feature = "cuda")]
+    if let Some(device) = gpu() {
+        check(&answered_on_gpu::<Bucket>(&device, &text, &branching, (true, 8192)).unwrap());
     }
 }
 
@@ -546,7 +617,8 @@ fn conditions_in_many_states_are_those_in_each() {
     let mut runner = TestRunner::deterministic();
     let (mut compared, mut truths) = (0, [0; 2]);
     while compared < 5 {
-        let Some(Text::Net(nets)) = read_text(Format::Pnml, "m.pnml", &value(&mut runner, random::net::net())) else { continue };
+        let Some(text) = read_text(Format::Pnml, "m.pnml", &value(&mut runner, random::net::net())) else { continue };
+        let Text::Net(nets) = &text else { unreachable!("it was read as a net") };
         let (interpreter, net) = (Interpreter::new(&nets.model), nets.model.net.as_ref().unwrap());
         let Some(graph) = Graph::of(&interpreter).filter(|graph| graph.states.len() > 30) else { continue };
         let tokens = |place: usize| Amount::Tokens(vec![place % nets.pnml.places.len(), (place + 1) % nets.pnml.places.len()]);
@@ -556,8 +628,22 @@ fn conditions_in_many_states_are_those_in_each() {
         let both = Condition::And(vec![few.clone(), fireable(0), Condition::Deadlock.negated()]);
         let one = Condition::Or(vec![both.clone(), ordered.clone().negated(), Condition::Deadlock]);
         let (states, firings) = (graph.states.concat(), interpreter.firings().unwrap());
-        for condition in [few, ordered, fireable(1), both, one, Condition::Constant(true), Condition::Or(vec![])] {
-            let check = condition.check(net, &nets.model.layout);
+        let conditions = [few, ordered, fireable(1), both, one, Condition::Constant(true), Condition::Or(vec![])];
+        let checks = conditions.each_ref().map(|condition| condition.check(net, &nets.model.layout));
+        #[cfg(feature = "cuda")]
+        if let Some(device) = gpu() {
+            let mut parts = ctl::Parts::default();
+            let formula = |number| Asked { text: String::new(), formula: parts.condition(number) };
+            let formulas = (0..checks.len()).map(formula).collect();
+            let of_net = Conditions::OfNet(checks.to_vec());
+            let branching = Branching { parts, conditions: of_net, formulas, with_witnesses: false, if_found: None };
+            let outcome = answered_on_gpu::<Bucket>(&device, &text, &branching, (true, 8192)).unwrap();
+            for ((check, condition), answer) in checks.iter().zip(&conditions).zip(&outcome.answers) {
+                let expected = graph.states.iter().filter(|state| check.holds(firings, state)).count();
+                assert_eq!(answer.satisfying, Some(expected as u64), "{condition:?}");
+            }
+        }
+        for (condition, check) in conditions.into_iter().zip(checks) {
             let bits = check.holds_in_each(firings, &states, nets.model.layout.words);
             for (number, state) in graph.states.iter().enumerate() {
                 let holds = check.holds(firings, state);

@@ -3,11 +3,11 @@
 //! A path shows the formula or its negation, whichever holds in the initial state. The path of `EX`, `E[. U .]` or `EG` goes on
 //! with what holds in its last state. It ends at a condition, and where all paths matter.
 
-use super::bits::View;
-use super::evaluate::{Space, Values};
+use super::bits::{Bits, View};
+use super::evaluate::Values;
 use anyhow::{Context, Result, ensure};
 use std::collections::{HashSet, VecDeque};
-use warpset::{Storage, VectorTable};
+use warpset::{Reference, Storage, VectorTable};
 use warpset_model::ctl::{Literal, Part, Parts};
 use warpset_model::interpreter::Scratch;
 use warpset_model::interpreter::{Interpreter, Step};
@@ -23,6 +23,21 @@ pub struct Witness {
     pub begins: Option<usize>,
     /// Whether the path ends in a deadlock, which belongs to what it shows.
     pub is_in_deadlock: bool,
+}
+
+/// A space whose states can be walked through, from the initial one on. States have numbers.
+pub trait Walked {
+    /// A bound for the numbers of states.
+    fn numbers(&self) -> usize;
+
+    /// Number of the initial state.
+    fn initial(&self) -> usize;
+
+    /// A state's place in the table.
+    fn member(&self, state: usize) -> Reference;
+
+    /// The successors of a state; `None` if steps are not in memory.
+    fn successors(&self, state: usize) -> Option<&[u32]>;
 }
 
 /// The numbers of the states of a path.
@@ -53,8 +68,18 @@ pub fn keep(parts: &Parts, root: Literal, kept: &mut [bool]) {
     }
 }
 
+/// Whether some path may show a literal.
+#[cfg(feature = "cuda")]
+pub fn may_show(parts: &Parts, shown: Literal) -> bool {
+    match (parts.all()[shown.part()], shown.is_negated()) {
+        (Part::And(operands), is_negated) => operands.into_iter().any(|of| may_show(parts, if is_negated { !of } else { of })),
+        (Part::Next(_) | Part::Until(_) | Part::Always(_), false) => true,
+        _ => false,
+    }
+}
+
 /// A path that shows a literal, which holds in the initial state; `None` if it takes more than a path, or less.
-pub fn find(space: &impl Space, parts: &Parts, values: &Values, shown: Literal) -> Option<Result<Run>> {
+pub fn find(space: &impl Walked, parts: &Parts, values: &Values<Bits>, shown: Literal) -> Option<Result<Run>> {
     let mut run = Run { states: vec![space.initial()], begins: None, is_in_deadlock: false };
     let found = extend(space, parts, values, shown, &mut run);
     match found {
@@ -65,7 +90,7 @@ pub fn find(space: &impl Space, parts: &Parts, values: &Values, shown: Literal) 
 }
 
 /// Extends a path by one that shows a literal, which holds in its last state. Returns whether the literal is about paths.
-fn extend(space: &impl Space, parts: &Parts, values: &Values, shown: Literal, run: &mut Run) -> Result<bool> {
+fn extend(space: &impl Walked, parts: &Parts, values: &Values<Bits>, shown: Literal, run: &mut Run) -> Result<bool> {
     let last = *run.states.last().expect("a path has a state");
     let view = |literal| values.view(literal).context("a set is no longer there: please report this as a bug");
     match (parts.all()[shown.part()], shown.is_negated()) {
@@ -96,7 +121,7 @@ fn extend(space: &impl Space, parts: &Parts, values: &Values, shown: Literal, ru
     }
 }
 
-fn successors(space: &impl Space, state: usize) -> Result<&[u32]> {
+fn successors(space: &impl Walked, state: usize) -> Result<&[u32]> {
     space.successors(state).context("no memory for all states and steps at once")
 }
 
@@ -104,9 +129,9 @@ fn successors(space: &impl Space, state: usize) -> Result<&[u32]> {
 struct Before(Vec<u32>);
 
 impl Before {
-    fn new(space: &impl Space, from: usize) -> Self {
+    fn new(space: &impl Walked, from: usize) -> Self {
         // Zeros, which take memory when they are written to.
-        let mut before = Self(vec![0; 64 * space.states().0.len()]);
+        let mut before = Self(vec![0; space.numbers()]);
         before.note(from, from);
         before
     }
@@ -132,7 +157,7 @@ impl Before {
 
 /// A shortest path to a wanted state, through states of a set before it; and all states that were found, in their order.
 fn shortest(
-    space: &impl Space,
+    space: &impl Walked,
     from: usize,
     through: View,
     is_wanted: impl Fn(usize) -> Result<bool>,
@@ -157,14 +182,14 @@ fn shortest(
 }
 
 /// Extends a path by one in a set that `EG` is: to the nearest state that is a deadlock or on a cycle in the set.
-fn stay(space: &impl Space, set: View, run: &mut Run) -> Result<()> {
+fn stay(space: &impl Walked, set: View, run: &mut Run) -> Result<()> {
     let last = *run.states.last().expect("a path has a state");
     let is_deadlock = |state| successors(space, state).map(<[u32]>::is_empty);
     let (_, all) = shortest(space, last, set, |_| Ok(false))?;
     // The states of the set that are reached in it, in the order of their distance, and the steps between them.
     let inside: Vec<usize> = all.into_iter().filter(|state| set.contains(*state)).collect();
     // One more than the number of each; 0 for others.
-    let mut number = vec![0_u32; 64 * space.states().0.len()];
+    let mut number = vec![0_u32; space.numbers()];
     inside.iter().enumerate().for_each(|(at, state)| number[*state] = at as u32 + 1);
     let (mut starts, mut targets) = (vec![0], Vec::new());
     for state in &inside {
@@ -214,7 +239,7 @@ fn stay(space: &impl Space, set: View, run: &mut Run) -> Result<()> {
 
 impl Run {
     /// Finds the steps between the states by the interpreter.
-    pub fn replayed<S: Storage>(self, table: &VectorTable<S>, space: &impl Space, interpreter: &Interpreter) -> Result<Witness> {
+    pub fn replayed<S: Storage>(self, table: &VectorTable<S>, space: &impl Walked, interpreter: &Interpreter) -> Result<Witness> {
         let references: Vec<_> = self.states.iter().map(|state| space.member(*state)).collect();
         let states: Vec<Vec<u32>> =
             table.get_many(&references)?.chunks_exact(interpreter.model().layout.words).map(<[u32]>::to_vec).collect();

@@ -7,16 +7,18 @@
 
 mod level;
 mod round;
+mod search;
 mod waiting;
 
-use crate::checkpoint::{Checkpoints, Resumed, Snapshot, can_go_on};
-use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Lists, Observer, Standing, bytes_of_marks};
+use crate::checkpoint::{Checkpoints, Resumed};
+use crate::exploration::{Counts, Exploration, Limits, Lists, Observer, Violating, bytes_of_marks};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
 use anyhow::{Result, bail, ensure};
 use level::Level;
-use round::{Findings, Needs, PIECE, Worker, found_by};
+use round::{PIECE, Worker};
+use search::{Search, Start};
 use waiting::Waiting;
 use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
@@ -45,10 +47,7 @@ pub struct HostEngine<'a, S, X> {
     pub observer: &'a Observer<'a>,
 }
 
-/// Counts, violation found so far, and the states that wait.
-type Begun = (Counts, Option<Found>, Waiting);
-
-/// Start of a search.
+/// Where a search begins.
 pub enum Begin<'b> {
     /// At the initial state, with an empty table.
     Initial(&'b [u32]),
@@ -68,149 +67,17 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
     pub fn search(
         &self,
         begin: Begin,
-        mut levels: Option<&mut Vec<Vec<Reference>>>,
+        levels: Option<&mut Vec<Vec<Reference>>>,
         checkpoints: Option<&Checkpoints>,
-        mut parents: Option<&mut Parents>,
+        parents: Option<&mut Parents>,
     ) -> Result<Exploration> {
         let wants_references = self.table.spec().is_tree() || levels.is_some() || parents.is_some();
-        let (mut kept_bytes, mut list_bytes) = (0, 0);
-        let may_be_marked = levels.is_none();
-        // A resumed search has already counted its level.
-        let mut is_begun = matches!(begin, Begin::Resumed(_));
-        let Some((mut counts, mut found, mut waiting)) = self.begin(begin, wants_references)? else {
-            return Ok(Exploration::of_nothing());
-        };
-        let (mut workers, mut rejected) = (self.workers(), Level::default());
-        if let Some(parents) = &mut parents {
-            parents.begin_level();
-            parents.add(waiting.level.references.iter().map(|initial| (*initial, initial.slot())));
-            parents.begin_level();
-        }
-        // False if an offered state was lost because there was no memory to list it.
-        let mut is_whole = true;
-        let mut level_sizes = LevelSizes::default();
-        let end = 'levels: loop {
-            // A resumed search may already have found all that it will find of the next level.
-            let left = (waiting.left() + waiting.found()) as u64;
-            if let Some(levels) = levels.as_mut().filter(|_| left > 0) {
-                levels.push(waiting.level.references.clone());
-                kept_bytes += size_of_val(&*waiting.level.references) as u64;
-            }
-            let search = Standing { next_level: Some((counts.levels, left)), ..Standing::default() };
-            if let Some(end) = self.limits.end_of(&search) {
-                break end;
-            }
-            counts.waiting = waiting.left() as u64;
-            if !std::mem::take(&mut is_begun) {
-                counts.levels += 1;
-                counts.widest_level = counts.widest_level.max(counts.waiting);
-                level_sizes.add(counts.waiting);
-            }
-            while waiting.left() > 0 {
-                // A violation may end the search with this level: then only missing memory ends it earlier, or a stop.
-                let ends = self.limits.end_by(found.as_ref());
-                if let Some(checkpoints) = checkpoints.filter(|checkpoints| ends.is_none() && checkpoints.is_due(&counts)) {
-                    self.keep(checkpoints, counts, found.as_ref(), &waiting, &[]);
-                }
-                let search = Standing { states: Some(counts.states).filter(|_| ends.is_none()), ..Standing::default() };
-                if let Some(end) = self.limits.end_of(&search) {
-                    break 'levels end;
-                }
-                if may_be_marked {
-                    self.mark_if_short(&mut waiting, &mut workers, kept_bytes + bytes_of(&parents))?;
-                }
-                let lists = |waiting: &Waiting, workers: &[Worker], kept| Lists {
-                    waiting: waiting.bytes() + workers.iter().map(Worker::bytes).sum::<u64>(),
-                    kept,
-                    may_be_marked,
-                };
-                let all = lists(&waiting, &workers, kept_bytes + bytes_of(&parents));
-                list_bytes = (all.waiting + all.kept).max(list_bytes);
-                // Give up the parents rather than end the search.
-                let fits = self.grow_for(&mut waiting, all, wants_references)?
-                    || (drop_parents(&mut parents)
-                        && self.grow_for(&mut waiting, Lists { kept: kept_bytes, ..all }, wants_references)?);
-                if !fits {
-                    break 'levels ends.unwrap_or(End::Memory);
-                }
-                let round = waiting.round(self.table, self.round(&counts, all))?;
-                let level = counts.levels - 1;
-                let needs = Needs {
-                    level,
-                    only_faults: found.as_ref().is_some_and(|found| found.level < level),
-                    references: wants_references || waiting.are_marked(),
-                    parents: parents.is_some(),
-                };
-                let done = self.expand(&waiting.level, round.clone(), &mut workers, needs)?;
-                waiting.expanded(done);
-                let mut lists_fit = true;
-                for Findings { new, rejected: full, transitions, deadlocks, overflows, found: other } in found_by(&mut workers) {
-                    counts.states += (new.words.len() / self.source.width()) as u64;
-                    counts.transitions += *transitions;
-                    counts.deadlocks += *deadlocks;
-                    counts.overflows += *overflows;
-                    if let Some(other) = other.take().filter(|other| other.replaces(found.as_ref())) {
-                        found = Some(other);
-                    }
-                    if let Some(parents) = &mut parents {
-                        new.note(0, parents);
-                    }
-                    lists_fit = lists_fit && rejected.take(&[full]);
-                }
-                let new: Vec<&Level> = found_by(&mut workers).map(|found| &found.new).collect();
-                lists_fit = lists_fit && waiting.take(&new);
-                found_by(&mut workers).for_each(Findings::clear);
-                is_whole = lists_fit;
-                counts.waiting = waiting.left() as u64;
-                let is_refused = !(self.observer)(&counts);
-                let stop = (self.limits.stop)().filter(|_| done < round.end);
-                let search = Standing { is_out_of_memory: !lists_fit, is_refused, stop, ..Standing::default() };
-                // Counts and violations are kept; without memory for the lists, rejected states are lost.
-                if let Some(end) = self.limits.end_of(&search) {
-                    break 'levels self.limits.end_by(found.as_ref()).unwrap_or(end);
-                }
-                // States that found the table full are put.
-                while !rejected.words.is_empty() {
-                    let all = lists(&waiting, &workers, kept_bytes + bytes_of(&parents));
-                    let fits = self.grow(&mut waiting, all, wants_references)? == Growth::Done
-                        || (drop_parents(&mut parents)
-                            && self.grow(&mut waiting, Lists { kept: kept_bytes, ..all }, wants_references)? == Growth::Done);
-                    if !fits {
-                        break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
-                    }
-                    let mut new = Level::default();
-                    let references = wants_references || waiting.are_marked();
-                    rejected = self.put(&rejected.words, &rejected.parents, &mut new, references)?;
-                    if let Some(parents) = &mut parents {
-                        new.note(0, parents);
-                    }
-                    counts.states += (new.words.len() / self.source.width()) as u64;
-                    is_whole = waiting.take(&[&new]);
-                    if !is_whole {
-                        break 'levels self.limits.end_by(found.as_ref()).unwrap_or(End::Memory);
-                    }
-                }
-            }
-            if let Some(end) = self.limits.end_by(found.as_ref()) {
-                break end;
-            }
-            waiting.next_level();
-            if let Some(parents) = &mut parents {
-                parents.begin_level();
-            }
-        };
-        let exploration = Exploration { counts, end, found, list_bytes, level_sizes };
-        if let Some(checkpoints) = checkpoints.filter(|_| can_go_on(&exploration)) {
-            match is_whole {
-                true => self.keep(checkpoints, counts, exploration.found.as_ref(), &waiting, &rejected.words),
-                false => checkpoints.fail(&counts, "no memory for all states of the level"),
-            }
-        }
-        Ok(exploration)
+        let Some(start) = self.begin(begin, wants_references)? else { return Ok(Exploration::of_nothing()) };
+        Search::new(self, start, wants_references, levels, checkpoints, parents).run()
     }
 
     /// Returns the start of the search, or `None` if there is no memory for the initial state.
-    fn begin(&self, begin: Begin, wants_references: bool) -> Result<Option<Begun>> {
+    fn begin(&self, begin: Begin, wants_references: bool) -> Result<Option<Start>> {
         let (mut level, mut next) = (Level::default(), Level::default());
         match begin {
             Begin::Initial(initial) => {
@@ -222,7 +89,8 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 level.words.extend_from_slice(initial);
                 level.references.extend(wants_references.then_some(reference));
                 let waiting = Waiting::new(level, next, self.source.width());
-                Ok(Some((Counts { states: 1, ..Counts::default() }, None, waiting)))
+                let (counts, violating) = (Counts { states: 1, ..Counts::default() }, Violating::default());
+                Ok(Some(Start { counts, found: None, violating, waiting, is_counted: false }))
             }
             Begin::Resumed(resumed) => {
                 (level.words, next.words) = (resumed.level, resumed.next);
@@ -230,15 +98,10 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
                 if wants_references && self.locate(&mut waiting)? != Growth::Done {
                     bail!("no memory for the references of the states");
                 }
-                Ok(Some((resumed.counts, resumed.found, waiting)))
+                let Resumed { counts, found, violating, .. } = resumed;
+                Ok(Some(Start { counts, found, violating, waiting, is_counted: true }))
             }
         }
-    }
-
-    /// Writes a checkpoint. `offered`: words of successors that found the table full.
-    fn keep(&self, checkpoints: &Checkpoints, counts: Counts, found: Option<&Found>, waiting: &Waiting, offered: &[u32]) {
-        let [level, next] = waiting.words(self.table);
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &level, next: &next, offered });
     }
 
     /// Puts `states` and, if parents are kept, notes their `parents`; nothing else is known about them. Adds the new states to
@@ -366,15 +229,6 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         }
         Ok(Growth::Done)
     }
-}
-
-fn bytes_of(parents: &Option<&mut Parents>) -> u64 {
-    parents.as_ref().map_or(0, |parents| parents.bytes())
-}
-
-/// Drops the parents to free memory for the search, unless they are wanted. Returns whether they were dropped.
-fn drop_parents(parents: &mut Option<&mut Parents>) -> bool {
-    parents.as_mut().is_some_and(|parents| parents.drop_parents())
 }
 
 #[cfg(all(test, feature = "cpu"))]

@@ -3,7 +3,7 @@
 
 use super::HostEngine;
 use super::level::Level;
-use crate::exploration::Found;
+use crate::exploration::{Found, add_violating};
 use crate::successors::{Expansion, Scratch, Successors, differences};
 use anyhow::Result;
 use rayon::prelude::*;
@@ -46,6 +46,8 @@ pub struct Findings {
     pub transitions: u64,
     pub deadlocks: u64,
     pub overflows: u64,
+    /// By condition, the number of states that violate it; may be empty if no state violates any.
+    pub violating: Vec<u64>,
     /// The violation to report.
     pub found: Option<Found>,
 }
@@ -75,6 +77,7 @@ impl Findings {
     pub fn clear(&mut self) {
         self.new.clear();
         self.rejected.clear();
+        self.violating.clear();
         (self.transitions, self.deadlocks, self.overflows, self.found) = (0, 0, 0, None);
     }
 }
@@ -128,6 +131,7 @@ impl<S: Storage, X: Successors> HostEngine<'_, S, X> {
         found.transitions += expansion.parents.len() as u64;
         found.deadlocks += expansion.deadlocks;
         found.overflows += expansion.overflows;
+        add_violating(&mut found.violating, &expansion.violating);
         if let Some(of_piece) = of_piece.filter(|of_piece| of_piece.replaces(found.found.as_ref())) {
             found.found = Some(of_piece);
         }

@@ -9,7 +9,7 @@
 //!   `waiting.rs`).
 
 use super::*;
-use crate::exploration::Explorer;
+use crate::exploration::{End, Explorer, Found};
 use crate::successors::{Expansion, Interpreted, Successors};
 use crate::threads::Threads;
 use proptest::prelude::*;

@@ -13,6 +13,7 @@
 use super::level::Level;
 use crate::checkpoint::States;
 use crate::growth::if_it_fits;
+use crate::marks::Marks;
 use anyhow::Result;
 use std::ops::Range;
 use warpset::{Reference, Storage, VectorTable};
@@ -173,74 +174,6 @@ impl<S: Storage> States for Words<'_, S> {
     fn read(&self, take: &mut dyn FnMut(&[u32]) -> Result<()>) -> Result<()> {
         take(self.listed)?;
         self.marked.map_or(Ok(()), |marks| marks.read(self.table, take))
-    }
-}
-
-/// A set of slots.
-#[derive(Default)]
-struct Marks {
-    bits: Vec<u64>,
-    /// Every word before this one is 0.
-    first: usize,
-    /// Number of bits that are set.
-    count: usize,
-}
-
-impl Marks {
-    fn bytes(&self) -> u64 {
-        8 * self.bits.capacity() as u64
-    }
-
-    /// Allocates memory for this number of slots. Returns false if there is none.
-    fn reserve(&mut self, slots: u64) -> bool {
-        let words = slots.div_ceil(64) as usize;
-        let fits = self.bits.try_reserve_exact(words.saturating_sub(self.bits.len())).is_ok();
-        if fits && self.bits.len() < words {
-            self.bits.resize(words, 0);
-        }
-        fits
-    }
-
-    /// Marks a slot. Returns false if there is no memory for its mark. (Rows of an indexed table may have larger numbers than
-    /// its slots.)
-    fn mark(&mut self, place: Reference) -> bool {
-        let slot = place.slot();
-        let (word, bit) = ((slot / 64) as usize, 1 << (slot % 64));
-        if word >= self.bits.len() && !self.reserve(slot + slot / 8 + 1) {
-            return false;
-        }
-        self.count += usize::from(self.bits[word] & bit == 0);
-        self.bits[word] |= bit;
-        self.first = self.first.min(word);
-        true
-    }
-
-    /// Removes the first marks, at most `most`, and returns their places.
-    fn take<S: Storage>(&mut self, table: &VectorTable<S>, most: usize) -> Vec<Reference> {
-        let mut taken = Vec::with_capacity(most.min(self.count));
-        while taken.len() < most && self.count > 0 {
-            let Some(bits) = self.bits.get_mut(self.first) else { break };
-            if *bits == 0 {
-                self.first += 1;
-                continue;
-            }
-            taken.extend(table.reference(64 * self.first as u64 + u64::from(bits.trailing_zeros())));
-            *bits &= *bits - 1;
-            self.count -= 1;
-        }
-        taken
-    }
-
-    /// Calls `take` with the words of all marked states, in parts.
-    fn read<S: Storage>(&self, table: &VectorTable<S>, take: &mut dyn FnMut(&[u32]) -> Result<()>) -> Result<()> {
-        for (part, bits) in self.bits.chunks(PIECE / 64).enumerate() {
-            let slots = (0u64..)
-                .zip(bits)
-                .flat_map(|(word, bits)| (0..64).filter(move |bit| bits >> bit & 1 > 0).map(move |bit| 64 * word + bit));
-            let places: Vec<Reference> = slots.filter_map(|slot| table.reference((part * PIECE) as u64 + slot)).collect();
-            take(&table.get_many(&places)?)?;
-        }
-        Ok(())
     }
 }
 

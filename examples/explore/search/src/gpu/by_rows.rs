@@ -5,12 +5,15 @@
 //! parents tell where each level begins, so a path needs no second exploration.
 
 use super::kernel::allocate;
+use super::order::{Order, States};
+use super::search_state::{NONE, Offers, SearchState};
 use super::unlisted::Unlisted;
-use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
+use super::{GpuEngine, SearchMemory};
+use crate::exploration::Violating;
 use crate::growth::{Growth, Lack, grow_by_factors, if_it_fits};
 use anyhow::{Context, Result, ensure};
 use std::ops::Range;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DeviceRepr, DeviceSlice, LaunchConfig, PushKernelArg};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, DeviceSlice, LaunchConfig, PushKernelArg};
 use warpset::{Indexed, Request, Storage, Values, VectorTable, Words};
 
 /// Parent of each row's state: the parent's row + 1; 0 if the row has no state.
@@ -21,17 +24,6 @@ pub(super) struct Parents {
     /// Addresses of both arrays, which never move.
     states: States,
 }
-
-/// `explore::States` in explore.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct States {
-    pub first: u64,
-    pub second: u64,
-}
-
-// SAFETY: `repr(C)` of two addresses without padding, as in explore.cu.
-unsafe impl DeviceRepr for States {}
 
 impl Parents {
     /// Allocates the parents of a table. `None` if there is no memory for them.
@@ -53,7 +45,7 @@ impl Parents {
         }
         let above = self.above.as_mut().map_or(Ok(0), |values| values.device().map(|values| values.address()));
         let Some(second) = if_it_fits(above)? else { return Ok(false) };
-        self.states = States { first, second };
+        self.states = States { first, second, ..States::default() };
         // The kernel's view of the table needs memory for all rows, too.
         Ok(if_it_fits(table.kernel_argument())?.is_some())
     }
@@ -87,13 +79,14 @@ impl<S: Storage> GpuEngine<'_, S> {
             self.stream.memcpy_htod(&[1u32], &mut low.device()?)?;
         }
         let [first, last] = [reference.slot(), reference.slot() + 1];
-        let search = SearchState { first, next: first, last, ..SearchState::of_initial_state() };
+        let mut search = SearchState { first, next: first, last, ..SearchState::of_initial_state() };
+        let tallies = self.tallies(&Violating::default(), &mut search)?;
         // Without parents no kernel is launched; the state is counted as in a search without memory for an order.
         let unlisted = parents.is_none().then(|| Unlisted::Here(self.model().initial_state()));
         let offers = Offers { hits: 1, new_references: u64::from(parents.is_none()), ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        let order = self.stream.null()?;
-        Ok(SearchMemory { order, parents, unlisted, starts: None, kept_from: None, offers, search, dropped: 0 })
+        let order = Order::none(&self.stream)?;
+        Ok(SearchMemory { parents, unlisted, ..SearchMemory::new(order, offers, search, tallies) })
     }
 
     /// Makes the table larger. Its rows and their parents stay where they are. If states found the table full, the level is
@@ -116,6 +109,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let mut search = SearchState { next: search.first, found: NONE, faulty: NONE, ..*search };
         if offers.full != 0 {
             [search.transitions, search.deadlocks, search.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
         }
         let offers = Offers { full: 0, full_nodes: 0, ..*offers };
         self.stream.memcpy_htod(&[search], &mut progress.search)?;

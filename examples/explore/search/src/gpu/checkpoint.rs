@@ -1,20 +1,22 @@
 //! Checkpoints of the engine on the GPU. They are written between two launches: at the beginning of a level, or after a launch
 //! that found the table full. In the second case the level is repeated.
 
-use super::kernel::allocate;
+use super::order::Order;
 use super::unlisted::{Unlisted, in_pieces};
+use super::waiting::Marked;
 use super::{GpuEngine, NONE, Offers, SearchMemory, SearchState};
 use crate::checkpoint::{Checkpoints, Resumed, Snapshot};
 use crate::exploration::{Counts, Found};
 use crate::growth::if_it_fits;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::ops::Range;
 use warpset::Storage;
-use warpset::gpu::DeviceBatch;
 use warpset::gpu::cudarc_0_19::cudarc::driver::CudaSlice;
 
 /// Maximum and minimum number of states that are copied at a time; free memory decides between them.
 const PIECES: [u64; 2] = [1 << 22, 1 << 5];
+
+const NO_MEMORY: &str = "no memory for the states of the level";
 
 /// States that are looked up at a time.
 const PIECE: usize = 1 << 22;
@@ -33,15 +35,24 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             false => [search.transitions, search.deadlocks, search.overflows],
             true => search.before,
         };
+        let violating = &progress.tallies.read(&self.stream, &search, &offers)?;
         let counts = Counts {
             states: progress.dropped + progress.listed(&offers),
             transitions,
             deadlocks,
             levels: search.levels,
             widest_level: search.widest,
-            waiting: search.size,
+            waiting: progress.waiting(&search),
             overflows,
         };
+        if let Some(marked) = progress.marked.as_ref() {
+            let [Some(level), Some(next)] = self.words_of_marked(marked)? else {
+                checkpoints.fail(&counts, NO_MEMORY);
+                return Ok(());
+            };
+            checkpoints.write(self.table, &Snapshot { counts, found, violating, level: &&*level, next: &&*next, offered: &[] });
+            return Ok(());
+        }
         let lists = match &progress.parents {
             Some(parents) => self.lists_by_rows(parents, &search)?,
             // Places in the order or, without an order, in the words that are kept.
@@ -50,10 +61,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let [Some(level), Some(next)] =
             [self.words(progress, &lists[0], search.first)?, self.words(progress, &lists[1], search.first)?]
         else {
-            checkpoints.fail(&counts, "no memory for the states of the level");
+            checkpoints.fail(&counts, NO_MEMORY);
             return Ok(());
         };
-        checkpoints.write(self.table, &Snapshot { counts, found, level: &&*level, next: &&*next, offered: &[] });
+        checkpoints.write(self.table, &Snapshot { counts, found, violating, level: &&*level, next: &&*next, offered: &[] });
         Ok(())
     }
 
@@ -66,13 +77,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         }
         in_pieces(states.clone(), PIECES, |piece| match &progress.parents {
             Some(parents) => self.words_of_rows(parents, piece),
-            None => {
-                let references = progress.order.slice(piece.start as usize..piece.end as usize);
-                match self.kernel.states(self.table, &self.stream, &references)? {
-                    Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
-                    None => self.words_by_table(&self.stream.clone_dtoh(&references)?),
-                }
-            }
+            None => match self.listed_states(progress, piece.start, piece.end - piece.start)? {
+                Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
+                None => self.words_by_table(&progress.order.read(&self.stream, piece)?),
+            },
         })
     }
 
@@ -87,24 +95,28 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// Finds the states of a resumed search in the loaded table.
     ///
     /// Without memory for a list of these states, the search ends at once, and can be saved unchanged.
-    pub(super) fn begin_again(&self, resumed: &mut Resumed) -> Result<SearchMemory> {
+    pub(super) fn begin_again(&self, resumed: &mut Resumed, bytes: u64) -> Result<SearchMemory> {
         let width = self.table.width();
-        let [waiting, next] = [&resumed.level, &resumed.next].map(|words| words.len() / width);
-        let (order, unlisted) =
-            match allocate::<u64>(&self.stream, self.first_listed(self.table.slots(), (waiting + next) as u64))? {
-                Some(order) => (self.listed_again(order, resumed)?, None),
-                None => {
-                    let mut words = std::mem::take(&mut resumed.level);
-                    words.append(&mut resumed.next);
-                    (self.stream.null()?, Some(Unlisted::Here(words)))
-                }
-            };
+        let [waiting, next] = [&resumed.level, &resumed.next].map(|words| (words.len() / width) as u64);
+        let listed = self.first_listed(self.table.slots(), waiting + next);
+        let (order, marked) = self.allocate_lists(listed, waiting + next, bytes)?;
+        let (order, marked, unlisted) = match order {
+            Some(mut order) => {
+                let marked = self.find_again(&mut order, marked, resumed)?;
+                (order, marked, None)
+            }
+            None => {
+                let mut words = std::mem::take(&mut resumed.level);
+                words.append(&mut resumed.next);
+                (Order::none(&self.stream)?, None, Some(Unlisted::Here(words)))
+            }
+        };
         let Counts { states, transitions, deadlocks, levels, widest_level, overflows, .. } = resumed.counts;
-        let search = SearchState {
-            last: waiting as u64,
-            size: waiting as u64,
-            listed: waiting as u64,
-            tile: self.kernel.tile(waiting),
+        let mut search = SearchState {
+            last: if marked.is_some() { 0 } else { waiting },
+            size: waiting,
+            listed: waiting,
+            tile: self.kernel.tile(waiting as usize),
             levels,
             widest: widest_level,
             transitions,
@@ -117,41 +129,34 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             faulty: NONE,
             ..SearchState::default()
         };
-        let listed = (waiting + next) as u64;
+        let tallies = self.tallies(&resumed.violating, &mut search)?;
+        let listed = waiting + next;
         let offers = Offers { new_references: listed, ..Offers::default() };
         let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(SearchMemory {
-            order,
-            parents: None,
-            unlisted,
-            starts: None,
-            kept_from: None,
-            offers,
-            search,
-            dropped: states - listed,
-        })
+        Ok(SearchMemory { marked, unlisted, dropped: states - listed, ..SearchMemory::new(order, offers, search, tallies) })
     }
 
-    /// Lists the references of a resumed search's states.
-    fn listed_again(&self, mut order: CudaSlice<u64>, resumed: &Resumed) -> Result<CudaSlice<u64>> {
-        let (width, mut at) = (self.table.width(), 0);
-        for words in resumed.level.chunks(PIECE * width).chain(resumed.next.chunks(PIECE * width)) {
-            let count = words.len() / width;
-            let states = self.stream.clone_htod(words)?;
-            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
-            let mut references = order.slice_mut(at..at + count);
-            let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
-            self.table.find_device(&self.stream, batch)?;
-            ensure!(self.read(&found)?.hits == count as u64, "states of the level are not in the table");
-            at += count;
+    /// Lists a resumed search's states, or marks them.
+    fn find_again(&self, order: &mut Order, marked: Option<Marked>, resumed: &Resumed) -> Result<Option<Marked>> {
+        let (width, mut at, mut marked) = (self.table.width(), 0, marked);
+        for (words, is_level) in [(&resumed.level, true), (&resumed.next, false)] {
+            for words in words.chunks(PIECE * width) {
+                let count = (words.len() / width) as u64;
+                let states = self.stream.clone_htod(words)?;
+                match marked.take() {
+                    Some(marks) => marked = Some(self.mark_words(order, marks, &states, 0..count, is_level)?),
+                    None => self.list_words(order, at, &states, 0..count)?,
+                }
+                at += count;
+            }
         }
-        Ok(order)
+        Ok(marked)
     }
 }
 
 impl super::kernel::Kernel {
     /// States that a block takes at a time in a level of `states` states; explore.cu computes the same at the end of a level.
-    fn tile(&self, states: usize) -> u64 {
+    pub(super) fn tile(&self, states: usize) -> u64 {
         let (blocks, warps) = (self.launch.grid_dim.0 as usize, self.launch.block_dim.0 as usize / 32);
         (32 * ((states / blocks + 32) / 32).min(warps)) as u64
     }

@@ -278,8 +278,9 @@ impl<S: Storage> GpuEngine<'_, S> {
 
     /// The states listed by a search, if it lists all, else the slots of the table.
     pub(super) fn states<'b>(&self, progress: Option<&'b SearchMemory>) -> Result<States<'b>> {
-        Ok(match progress.filter(|progress| progress.lists_all()) {
-            Some(progress) => States { order: Some(&progress.order), count: self.read(&progress.offers)?.new_references },
+        let listed = progress.filter(|progress| progress.lists_all());
+        Ok(match listed.and_then(|progress| Some((progress, progress.order.wide()?))) {
+            Some((progress, order)) => States { order: Some(order), count: self.read(&progress.offers)?.new_references },
             None => States { order: None, count: self.table.slots() },
         })
     }

@@ -2,12 +2,16 @@
 //
 // The model's next-state functions (codegen), the options written by gpu/program.rs and registers.cuh precede this text.
 //
-//   order   [ ... | this level | the next one, as it is found |       free       ]      references, 8 bytes a state
+//   order   [ ... | this level | the next one, as it is found |       free       ]      references, 4, 5 or 8 bytes each
 //                   ^ first     ^ last                         ^ counts->new_references
 //
 // `order` lists states in discovery order, and a level is a part of it. The host drops finished levels from its beginning when
 // there is little room left. A block puts states only while `order` has room for the contents of the caches of all blocks. After
 // that no block puts any more, the host makes room, and the level is repeated.
+//
+// When the memory has no room for such a list, waiting states are marked (gpu/marked.rs): one bit for each slot of the table says
+// whether its state waits in the level, and another one whether it waits in the next level. The host lists a part of the level at
+// a time (`take_marked`), and a launch expands that part.
 //
 // The blocks of the kernel stay for many levels. They take tiles of the level until none is left, put the remaining contents of
 // their caches, and wait for each other; the last block to arrive makes the next level the current one.
@@ -34,6 +38,8 @@
 // the chosen ones.
 //
 // With EXPLORE_WALKS_BACK this text gives another kernel, which goes back along the levels to the initial state.
+//
+// With EXPLORE_BRANCHING and EXPLORE_WALKS_BACK it has no kernel that searches: branching.cu uses the steps of states.
 //
 // With EXPLORE_RANKS this text gives the kernel of one rank of several, each with a table of its own on a GPU of its own. Its
 // blocks also take tiles of the level, but the contents of the cache go to `offers`, rows of words in device memory, which the
@@ -87,6 +93,13 @@ struct SharedState {
 // Whether successors are made in registers.
 constexpr bool in_registers = state_words <= EXPLORE_REGISTERS;
 
+// The states that violate a condition. Mirrored by `Tally` in gpu/tallies.rs.
+struct Tally {
+    u64 states;
+    u64 before;  // states when the level began
+    u64 level;   // first finished level with such a state, or no_reference
+};
+
 // State of the search, with settings of the host. Mirrored by `SearchState` in gpu/mod.rs.
 struct SearchState {
     u64 first, last;      // the level, in `order`
@@ -111,6 +124,8 @@ struct SearchState {
     u64 most_steps;       // most steps of a state
     u64 fetching, generating, caching, putting, waiting;  // clock cycles of all blocks, if measured
     u32 arrived, generation;                              // for the barrier
+    u64 deadlock_level;   // first finished level with a deadlock, or no_reference
+    Tally* tallies;       // by condition
 };
 
 struct Limits {
@@ -330,7 +345,7 @@ EXPLORE_FN u32 all_choices(u32 unit) { return unit < units ? choices(unit) : 1; 
 
 // The automaton's part in the steps of a state.
 struct Joint {
-    Moves<property_moves> moves;
+    Numbers<property_moves> moves;
     i32 location = 0;
     u32 system_steps = 0;  // steps of the processes so far
 
@@ -458,6 +473,7 @@ EXPLORE_FN u64 nanoseconds()
 struct States {
     u32* parents;  // by row: low 32 bits of the parent's row + 1; the initial state is its own parent; 0: the row has no state
     u8* above;     // the upper bits; null while they cannot be needed
+    u64* unused[2];
 
     EXPLORE_FN u64 parent(u64 row) const
     {
@@ -482,12 +498,55 @@ struct States {
 
 #else
 
+// References of 8 bytes for lists that the library or other kernels read; else of 4 bytes, with the upper bits apart.
+#if EXPLORE_RANKS || EXPLORE_WIDE_LIST || WARPSET_INDEXED
+constexpr bool has_wide_list = true;
+#else
+constexpr bool has_wide_list = false;
+#endif
+
 struct States {
-    u64* order;
+    Choose<has_wide_list, u64, u32>* order;
+    u8* above;    // upper bits of the references; null while they cannot be needed
     u64* starts;  // starts of levels in `order`, written when a level begins; or null
+    u32* marks;   // a bit for each slot: the states of the next level are marked there, not listed; or null
 
     // Removes the tag that a batch over several ranks has put into the reference.
-    EXPLORE_FN u64 at(u64 place) const { return load_relaxed(order + place) & warpset::slot_mask; }
+    EXPLORE_FN u64 at(u64 place) const
+    {
+        u64 reference = load_relaxed(order + place);
+        if constexpr (has_wide_list) return reference & warpset::slot_mask;
+        // The reader has met the writer at the end of a level, or the value was written by an earlier launch.
+        if (above != nullptr) reference |= u64{above[place]} << 32;
+        return reference;
+    }
+    // Each place has one writer.
+    EXPLORE_FN void set(u64 place, u64 reference) const
+    {
+        if constexpr (has_wide_list) {
+            order[place] = reference;
+        } else {
+            order[place] = static_cast<u32>(reference);
+            if (above != nullptr) above[place] = static_cast<u8>(reference >> 32);
+        }
+    }
+
+    EXPLORE_FN bool are_marked() const { return !has_wide_list && marks != nullptr; }
+
+#if !EXPLORE_RANKS
+    // Relaxed: read by later launches only.
+    EXPLORE_FN void mark(u64 reference) const { atomicOr(marks + reference / 32, 1u << reference % 32); }
+
+    // A list for `find_or_put_distinct`.
+    EXPLORE_FN static bool is_wanted() { return true; }
+    EXPLORE_FN void write(u64 place, u64 reference) const
+    {
+        if (are_marked())
+            mark(reference);
+        else
+            set(place, reference);
+    }
+#endif
     EXPLORE_FN void begin_level(u64 level, u64 first) const
     {
         if (starts != nullptr) starts[level] = first;
@@ -587,7 +646,8 @@ struct BlockState {
         // States found now belong to the next level, so their rows must be behind the end of this level.
         const Table behind = table.with_rows_from(load_relaxed(&search->last));
         const States all = states;
-        cache.find_or_put_distinct(behind, left, nullptr, counts, [all](u64 parent, u64 row) { all.set_parent(row, parent); });
+        cache.find_or_put_distinct(behind, left, warpset::ReferenceList{nullptr}, counts,
+                                   [all](u64 parent, u64 row) { all.set_parent(row, parent); });
 #else
         EXPLORE_SHARED(bool, fits, 1);
         // Adds 0 to read the latest number. So after the number has exceeded `room`, each block of the GPU puts the contents of
@@ -596,7 +656,7 @@ struct BlockState {
         if (threadIdx.x == 0) fits[0] = fetch_add_relaxed(&counts->new_references, 0) <= limits.room;
         __syncthreads();
         if (fits[0]) {
-            cache.find_or_put_distinct(table, left, states.order, counts);
+            cache.find_or_put_distinct(table, left, states, counts);
             return;
         }
         // Relaxed: read by `is_full`, where it may be seen late, and by the host when the kernel has ended.
@@ -633,10 +693,10 @@ struct BlockState {
         const u64 reference = first + threadIdx.x < last ? states.at(first + threadIdx.x) : no_reference;
         const bool has_state = reference != no_reference;
         Notes notes;
-        bool violates = false;
+        Numbers<conditions> failing;
         if (has_state) {
             set_state(fetch(table, reference), state);
-            if constexpr (conditions > 0) violates = violated(tables, state, notes) != conditions;
+            if constexpr (conditions > 0) failing = violated(tables, state, notes);
         }
         Joint joint;
         if (has_state) joint.start(tables, state, notes);
@@ -682,7 +742,7 @@ struct BlockState {
         }
         watch.lap(&search->generating);
         const bool is_deadlock = has_state && joint.system_steps == 0 && notes.fault == 0;
-        violates |= is_deadlock && limits.deadlocks;
+        const bool violates = !failing.is_empty() || (is_deadlock && limits.deadlocks);
         // The host asks the interpreter for the violation of the state that is kept. States of higher levels do not matter.
         if (violates && load_relaxed(&search->found_level) == no_reference) keep_least(table, &search->found, reference, state);
         if (notes.fault != 0) keep_least(table, &search->faulty, reference, state);
@@ -692,6 +752,20 @@ struct BlockState {
         add_up(counts_all * steps, &search->transitions);
         add_up(is_deadlock, &search->deadlocks);
         add_up(counts_all * overflows, &search->overflows);
+        if constexpr (conditions > 0)
+            if (Warp::any(!failing.is_empty())) count_failing(failing, counts_all);
+    }
+
+    // Counts the states of a warp that violate a condition; those with a fault have `counts` 0. All threads of the warp must call
+    // it.
+    EXPLORE_FN void count_failing(const Numbers<conditions>& failing, u32 counts) const
+    {
+        Tally* const tallies = search->tallies;
+        EXPLORE_UNROLL
+        for (u32 word = 0; word < Numbers<conditions>::count; ++word)
+            EXPLORE_NO_UNROLL
+            for (u32 bit = 0; bit < 32 && word * 32 + bit < conditions; ++bit)
+                add_up(counts & failing.bits[word] >> bit & 1, &tallies[word * 32 + bit].states);
     }
 
     EXPLORE_FN static void add_up(u32 value, u64* sum)
@@ -715,11 +789,32 @@ struct BlockState {
         return more[0];
     }
 
+    // Notes which checks have their first violating states in the level that ends. Called by one thread while all blocks wait at
+    // the barrier.
+    EXPLORE_FN void end_tallies() const
+    {
+        // Relaxed: other blocks added before the barrier.
+        if (search->deadlock_level == no_reference && load_relaxed(&search->deadlocks) != 0)
+            search->deadlock_level = search->levels - 1;
+        const bool has_found = search->found_level != no_reference || load_relaxed(&search->found) != no_reference;
+        if (conditions == 0 || !has_found) return;
+        EXPLORE_NO_UNROLL
+        for (u32 condition = 0; condition < conditions; ++condition) {
+            Tally& tally = search->tallies[condition];
+            tally.before = load_relaxed(&tally.states);
+            if (tally.level == no_reference && tally.before != 0) tally.level = search->levels - 1;
+        }
+    }
+
     // Called by one thread while all blocks wait at the barrier.
     EXPLORE_FN void begin_level(u64 started) const
     {
         search->going = 0;
         if (is_full()) return;
+        end_tallies();
+#if !EXPLORE_BY_ROWS
+        if (states.are_marked()) return;  // the host lists the next part of the level
+#endif
         const bool has_found = load_relaxed(&search->found) != no_reference;
         if (has_found && search->found_level == no_reference) search->found_level = search->levels - 1;
         if (load_relaxed(&search->faulty) != no_reference || (has_found && !limits.keep_going)) return;
@@ -761,6 +856,65 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
             table.read_words(references[at] & warpset::slot_mask, 0, 1,
                              [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
+
+#if !EXPLORE_BY_ROWS && !EXPLORE_RANKS
+
+// Writes the words of the listed states first .. first + count, one after another. Any launch shape.
+extern "C" __global__ void read_listed(warpset::View view, explore::States states, explore::u64 first, explore::u64 count,
+                                       unsigned* words)
+{
+    using namespace explore;
+    const Table table = warpset::table(view);
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
+        table.read_words(states.at(first + at), 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
+}
+
+// Lists `count` references, from place `first` on. Any launch shape.
+extern "C" __global__ void list_references(explore::States states, explore::u64 first, explore::u64 count,
+                                           const explore::u64* references)
+{
+    using namespace explore;
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
+        states.set(first + at, references[at] & warpset::slot_mask);
+}
+
+// Marks the listed states first .. last. Any launch shape.
+extern "C" __global__ void mark_listed(explore::States states, explore::u64 first, explore::u64 last)
+{
+    using namespace explore;
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = first + u64{blockIdx.x} * blockDim.x + threadIdx.x; at < last; at += stride) states.mark(states.at(at));
+}
+
+// Moves marked states, in any order, into the list from place `first` on, as long as it has room: `capacity` places, at least
+// 1024. Afterwards taken[1] is their number. `taken` has two zeros before. `words`: words of the marks. Blocks of whole warps.
+extern "C" __global__ void take_marked(explore::States states, explore::u64 words, explore::u64 first, explore::u64 capacity,
+                                       explore::u64* taken)
+{
+    using namespace explore;
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 base = u64{blockIdx.x} * blockDim.x + threadIdx.x - Warp::lane(); base < words; base += stride) {
+        const u64 word = base + Warp::lane();
+        const u32 bits = word < words ? states.marks[word] : 0;
+        const u32 count = warpset::platform::population_count(bits), end = Warp::sum_up_to(count);
+        const u32 all = Warp::shuffle(end, Warp::size - 1);
+        if (all == 0) continue;
+        u64 start = 0;
+        // Relaxed: only the uniqueness of the places matters. Once a warp finds no room, none does, so places have no gaps.
+        if (Warp::lane() == 0) start = fetch_add_relaxed(taken, all);
+        start = Warp::shuffle(start, 0);
+        if (start + all > capacity) return;
+        if (Warp::lane() == 0) add_relaxed(taken + 1, u64{all});
+        u64 place = first + start + end - count;
+        for (u32 rest = bits; rest != 0; rest &= rest - 1)
+            states.set(place++, word * 32 + warpset::platform::lowest_bit(rest));
+        if (bits != 0) states.marks[word] = 0;
+    }
+}
+
+#endif
 
 #if EXPLORE_BY_ROWS
 
@@ -846,7 +1000,9 @@ extern "C" __global__ void count_steps(explore::u64* most)
     *most = steps * (property_moves > 1 ? property_moves : 1);
 }
 
-#if EXPLORE_WALKS_BACK
+#if EXPLORE_BRANCHING  // branching.cu follows, with kernels of its own
+
+#elif EXPLORE_WALKS_BACK
 
 // Finds the least state of a level with the successor path[level + 1]. Its reference becomes references[level], which must be
 // no_reference before, and remains so if there is none. The level has the states from starts[level] to starts[level + 1]. Blocks
@@ -887,8 +1043,8 @@ expand_states(warpset::View view, const unsigned* tables, explore::u64* order, u
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, {order, nullptr}, nullptr, search, limits, {}, offers,
-                      marks_of_block(shared, EXPLORE_MARKS)};
+    BlockState engine{table, tables, Cache(shared), state, {order, nullptr, nullptr, nullptr}, nullptr, search, limits, {},
+                      offers, marks_of_block(shared, EXPLORE_MARKS)};
     engine.cache.clear();
     engine.watch.start();
     u64 first, last;

@@ -53,7 +53,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let Some(starts) = self.starts(progress)? else { return Ok(None) };
         let place = self.first_on_cycle(&kernels, progress, residue, &members)?;
         let level = starts.partition_point(|start| *start <= place) - 1;
-        let slot = self.stream.clone_dtoh(&progress.order.slice(place as usize..place as usize + 1))?[0];
+        let slot = progress.order.read(&self.stream, place..place + 1)?[0];
         let reference =
             self.table.reference(slot).context("the GPU returned a slot that does not exist: please report this as a bug")?;
         let entry = self.table.get_many(&[reference])?;
@@ -188,7 +188,7 @@ impl<S: Storage> GpuEngine<'_, S> {
             let (first, last) = (starts[level - 1], starts[level]);
             let sweep = Sweep { first, next: first, last, level: level as u64 - 1, ..Sweep::default() };
             let trail = Trail { starts: starts_at, path: path_at, places: places_at, ..Trail::default() };
-            let queue = progress.order.device_ptr(&self.stream).0;
+            let queue = progress.order.states(&self.stream).first;
             // SAFETY: the queue is the list of all states, by levels that begin as `starts` says, and nothing is appended. There
             // is room for the words of a state of each level, and for a reference of each level but the last, whose words are
             // written.

@@ -2,7 +2,8 @@
 //! and the table.
 //!
 //! The host starts the kernel, which works through many levels. A few times a second the host reads its counts, grows the table
-//! if necessary, and makes room in the list of references.
+//! if necessary, and makes room in the list of references. If there is no memory for that, waiting states are marked in the table
+//! (marked.rs).
 //!
 //! To find the path to a state, the engine clears the table, which already has its final size, and explores once more. It keeps
 //! the lists of as many of the last levels as fit the memory. A second kernel, compiled only then, finds the least predecessor in
@@ -11,18 +12,25 @@
 //! (lasso.rs). An indexed table needs no second exploration (by_rows.rs).
 
 mod ahead;
+mod branching;
 mod by_rows;
 mod checkpoint;
 mod cycles;
 mod kernel;
 mod lasso;
+mod marked;
+mod net_conditions;
+mod order;
 mod program;
 mod rank;
+mod search_state;
 #[cfg(test)]
 mod simulated;
 mod survey;
 mod table_alone;
+mod tallies;
 mod unlisted;
+mod waiting;
 mod walks;
 
 pub use ahead::{Expected, begin as compile_ahead};
@@ -32,21 +40,25 @@ pub use rank::OnGpu;
 pub use survey::{Plan as SurveyPlan, SURVEY};
 pub use walks::{GpuWalks, source_of_walks};
 
-use by_rows::{Parents, States};
+use by_rows::Parents;
 use kernel::{Kernel, allocate};
+use order::{Order, States};
 use program::ROWS_A_THREAD;
+use search_state::{KernelLimits, NONE, Offers, SearchState};
+use tallies::Tallies;
 use unlisted::Unlisted;
+use waiting::{Kept, Marked};
 
 use crate::checkpoint::{Checkpoints, Resumed, can_go_on};
 use crate::codegen::ensure_fits;
 use crate::ctl::{self, Branching, BranchingTime};
-use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Explorer, Found, LevelSizes, Limits, Observer, Standing, Violating};
 use crate::growth::{GROW_AT_FILL, Growth, Lack, grow_by_factors};
 use crate::liveness::check::Liveness;
 use crate::liveness::lasso::Run;
 use crate::liveness::possible::{Outcome, Possibilities, Possible};
 use crate::liveness::residue::{Automaton, MOST_COUNT, Residue, ResidueSearch, Watch};
-use crate::measurements::{Cycles, Measurements};
+use crate::measurements::Measurements;
 use crate::path::explored_again;
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
@@ -54,10 +66,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use warpset::gpu::cudarc_0_19::DeviceExt;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
-};
-use warpset::gpu::{Counts as Offers, DeviceBatch};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg};
 use warpset::{Request, Storage, VectorTable};
 use warpset_decompose::gpu::Gpu;
 use warpset_model::interpreter::Interpreter;
@@ -83,61 +92,8 @@ const FEWEST_LISTED: u64 = 1 << 12;
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
 
-const NONE: u64 = u64::MAX;
-
-/// `explore::SearchState` in explore.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct SearchState {
-    first: u64,
-    last: u64,
-    next: u64,
-    tile: u64,
-    levels: u64,
-    widest: u64,
-    size: u64,
-    listed: u64,
-    transitions: u64,
-    deadlocks: u64,
-    overflows: u64,
-    found: u64,
-    found_level: u64,
-    faulty: u64,
-    going: u64,
-    /// Transitions, deadlocks and overflows when the level began.
-    before: [u64; 3],
-    /// For a rank: capacity of its offers in rows.
-    room: u64,
-    /// Whether there was no room in `order`: the level must be repeated.
-    crowded: u64,
-    /// For a rank: rows reserved, rows written, and most steps of a state.
-    reserved: u64,
-    offered: u64,
-    most_steps: u64,
-    cycles: Cycles,
-    arrived: u32,
-    generation: u32,
-}
-
-/// `explore::Limits` in explore.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct KernelLimits {
-    states: u64,
-    levels: u64,
-    nanoseconds: u64,
-    /// Number of states in `order` up to which blocks put more.
-    room: u64,
-    deadlocks: u32,
-    keep_going: u32,
-}
-
-// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
-unsafe impl DeviceRepr for SearchState {}
-// SAFETY: all zeros are valid integers.
-unsafe impl ValidAsZeroBits for SearchState {}
-// SAFETY: `repr(C)` of integers without padding, as in explore.cu.
-unsafe impl DeviceRepr for KernelLimits {}
+/// Maximum number of states on a GPU for which the host finds paths for formulas of branching time: it loads all steps.
+const MOST_FOR_PATHS: u64 = 1 << 20;
 
 /// Message for an initial state that cannot be put into a table as new.
 fn not_empty_or_too_small<S: Storage>(table: &VectorTable<S>) -> String {
@@ -156,6 +112,10 @@ pub struct GpuEngine<'a, S: Storage> {
     text: String,
     /// Whether states are the rows of an indexed table, with parents beside them.
     by_rows: bool,
+    /// Whether all states should stay listed.
+    keeps_all: bool,
+    /// Whether steps may be listed for formulas of branching time. Tests also sweep without such lists.
+    pub(crate) lists_steps: bool,
     /// Tables of the model's network and of a reduction; one word if there are none.
     tables: CudaSlice<u32>,
     kernel: Kernel,
@@ -185,7 +145,11 @@ pub struct GpuEngine<'a, S: Storage> {
 struct SearchMemory {
     /// References of states, by levels: the current level, the part of the next level found so far, and earlier levels while
     /// there is room.
-    order: CudaSlice<u64>,
+    order: Order,
+    /// Waiting states, if there is no memory to list all of them. `order` then has a part of the current level.
+    marked: Option<Marked>,
+    /// In a search for a path, levels of marked states that are expanded.
+    kept: Option<Kept>,
     /// Used instead of `order` if the table's rows are in discovery order.
     parents: Option<Parents>,
     /// Words of the states of this level and of the next one, if there is no memory for an order.
@@ -197,24 +161,36 @@ struct SearchMemory {
     kept_from: Option<u64>,
     offers: CudaSlice<Offers>,
     search: CudaSlice<SearchState>,
+    /// Counts of violating states.
+    tallies: Tallies,
     /// Number of states found that are no longer in `order`.
     dropped: u64,
 }
 
 impl SearchMemory {
+    /// The memory of a search that begins with these counts.
+    fn new(order: Order, offers: CudaSlice<Offers>, search: CudaSlice<SearchState>, tallies: Tallies) -> Self {
+        let (marked, kept, parents, unlisted, starts, kept_from) = (None, None, None, None, None, None);
+        Self { order, marked, kept, parents, unlisted, starts, kept_from, offers, search, tallies, dropped: 0 }
+    }
+
     /// Whether `order` has all states that the table holds.
     fn lists_all(&self) -> bool {
-        self.dropped == 0 && self.order.num_bytes() > 0
+        self.dropped == 0 && self.marked.is_none() && self.order.bytes() > 0
     }
 }
 
 impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
         let (mut progress, found) = match self.resumed.take() {
-            Some(mut resumed) => (self.begin_again(&mut resumed)?, resumed.found),
+            Some(mut resumed) => (self.begin_again(&mut resumed, limits.bytes)?, resumed.found),
             None => match self.table.indexed().filter(|_| self.by_rows) {
                 Some(table) => (self.begin_by_rows(&table)?, None),
-                None => (self.begin(Some(LEVELS), self.first_listed(self.table.slots(), 0))?, None),
+                None => {
+                    let slots = self.table.slots();
+                    let listed = if self.may_list_all(limits)? { slots } else { self.first_listed(slots, 0) };
+                    (self.begin(Some(LEVELS), listed, limits.bytes)?, None)
+                }
             },
         };
         let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
@@ -243,10 +219,16 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
         let mut path = vec![found.state.clone()];
         let mut level = found.level;
         while level > 1 {
-            let progress = self.levels(level, limits)?;
+            let mut progress = self.levels(level, limits)?;
+            if progress.marked.is_some() {
+                let before = self.walk_marked(&mut progress, &path[path.len() - 1], level)?;
+                level -= before.len() as u64;
+                path.extend(before);
+                continue;
+            }
             let first = progress.kept_from.unwrap_or(0).max(1);
             let starts = progress.starts.as_ref().context("the beginnings of levels are wanted")?;
-            let states = States { first: progress.order.device_ptr(&self.stream).0, second: 0 };
+            let states = progress.order.states(&self.stream);
             path.extend(self.walk_back(states, starts, &path[path.len() - 1], first..level)?.into_iter().rev());
             level = first;
         }
@@ -325,14 +307,56 @@ impl<S: Storage> BranchingTime for GpuEngine<'_, S> {
         exploration: &Exploration,
         limits: Limits,
     ) -> ctl::Outcome {
+        let mut outcome = branching.undecided(exploration);
+        let is_complete = exploration.end == End::Complete;
+        if !is_complete && !branching.may_be_decided_by_states(&outcome) {
+            return outcome;
+        }
+        let progress = self.last.as_ref().map(|(progress, _)| progress);
+        let result = self.branch_on_gpu(branching, progress, exploration, limits, &mut outcome);
+        if !is_complete {
+            // The limit that ended the exploration is why verdicts are missing.
+            return outcome;
+        }
         self.last = None; // free its memory
-        // The limit is of the device's memory, and states and steps are in the host's.
-        let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
-        branching.answer(self.table, self.interpreted, interpreter, exploration, Limits { bytes, ..limits })
+        let has_paths = branching.with_witnesses && exploration.found.is_none();
+        let is_on_host = match unless_memory_ends(result) {
+            // Only the host has states and steps in an order that paths can be found in.
+            Ok(Some(())) => has_paths && exploration.counts.states <= MOST_FOR_PATHS,
+            Ok(None) => true,
+            Err(error) => {
+                outcome.why = Some(error);
+                false
+            }
+        };
+        if is_on_host {
+            // The limit is of the device's memory, and states and steps are in the host's.
+            let bytes = limits.bytes.min(self.table.bytes().saturating_add(warpset_support::memory::free_memory() / 5 * 4));
+            let limits = Limits { bytes, ..limits };
+            let on_host = branching.answer(self.table, self.interpreted, interpreter, exploration, limits);
+            outcome = outcome.with_paths_of(on_host);
+        } else if has_paths {
+            outcome.lack_paths(branching, MOST_FOR_PATHS);
+        }
+        outcome
     }
 }
 
 impl<'a, S: Storage> GpuEngine<'a, S> {
+    /// Keeps the list of all states, in the order of discovery, if it takes a small part of the memory: sweeps over the states in
+    /// that order decide most formulas sooner.
+    pub fn keep_all_listed(&mut self) {
+        self.keeps_all = true;
+    }
+
+    /// Whether a list of all states is wanted, and takes a small part of the memory.
+    fn may_list_all(&self, limits: Limits) -> Result<bool> {
+        let bytes = size_of::<u64>() as u64 * self.table.slots();
+        let is_small =
+            bytes <= self.table.device().free_memory()? / 8 && limits.hold(self.table.bytes().saturating_add(2 * bytes));
+        Ok(self.keeps_all && is_small)
+    }
+
     /// Measurements of the last exploration, if it was timed.
     pub fn measurements(&mut self) -> Result<Option<Measurements>> {
         let Some((progress, exploration)) = self.last.as_ref().filter(|_| self.sources.timed) else { return Ok(None) };
@@ -384,6 +408,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             sources,
             text,
             by_rows,
+            keeps_all: false,
+            lists_steps: true,
             tables,
             kernel,
             marks,
@@ -418,6 +444,21 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         progress: &mut SearchMemory,
         limits: Limits,
         observer: &Observer,
+        found: Option<Found>,
+        checkpoints: Option<&Checkpoints>,
+    ) -> Result<Exploration> {
+        let exploration = self.search_on(progress, limits, observer, found, checkpoints)?;
+        let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+        let violating = progress.tallies.read(&self.stream, &search, &offers)?;
+        Ok(Exploration { violating, ..exploration })
+    }
+
+    /// As [`search`](Self::search), without the violating states.
+    fn search_on(
+        &mut self,
+        progress: &mut SearchMemory,
+        limits: Limits,
+        observer: &Observer,
         mut found: Option<Found>,
         checkpoints: Option<&Checkpoints>,
     ) -> Result<Exploration> {
@@ -437,9 +478,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let enough = if may_grow { states_for(self.table.slots(), progress.dropped) } else { u64::MAX };
             let watched_at = watched.map_or(u64::MAX, |_| watch.next_at().saturating_sub(progress.dropped));
             if fits {
+                self.begin_part(progress)?;
                 self.launch(progress, limits, enough.min(watched_at))?;
             }
-            let (search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+            let (mut search, offers) = (self.read(&progress.search)?, self.read(&progress.offers)?);
+            let ends_level = !fits || self.end_part(progress, &mut search, &offers, limits.keep_going)?;
             let listed = progress.listed(&offers);
             let states = progress.dropped + listed;
             let counts = Counts {
@@ -448,7 +491,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 deadlocks: search.deadlocks,
                 levels: search.levels,
                 widest_level: search.widest,
-                waiting: search.size,
+                waiting: progress.waiting(&search),
                 overflows: search.overflows,
             };
             let mut goes_on = observer(&counts);
@@ -467,9 +510,11 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
             // The kernel works through many levels without the host, and counts the states of the widest only.
             let level_sizes = LevelSizes::default();
-            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes });
-            // A level that found the table or the list full is repeated, whatever its counts are.
-            let repeats = search.is_repeated(&offers);
+            let violating = Violating::default();
+            let done = |end, found| Ok(Exploration { counts, end, found, list_bytes, level_sizes, violating });
+            // A level that found the table or the list full is repeated, whatever its counts are. A part of a level is not its
+            // end.
+            let repeats = search.is_repeated(&offers) || !ends_level;
             let (next_level, states) = match repeats {
                 false => (Some((search.levels, search.size)), Some(states)),
                 true => (None, None),
@@ -483,7 +528,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 return done(end, found);
             }
             // A level that found the table full is repeated in a larger table before a checkpoint is written.
-            if let Some(checkpoints) = checkpoints.filter(|checkpoints| !repeats && checkpoints.is_due(&counts)) {
+            let is_whole = !search.is_repeated(&offers);
+            if let Some(checkpoints) = checkpoints.filter(|checkpoints| is_whole && checkpoints.is_due(&counts)) {
                 self.keep(checkpoints, progress, found.as_ref())?;
             }
             if search.levels + 1 >= progress.starts.as_ref().map_or(u64::MAX, |starts| starts.len() as u64) {
@@ -491,7 +537,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
             if offers.full != 0 || listed >= enough {
                 self.cycle_memory = None; // free its memory for the growth
-                match self.grow(progress, &search, &offers, limits.bytes)? {
+                match self.grow(progress, search, offers, limits.bytes)? {
                     Growth::Done if self.table.spec() == self.kernel.spec => {}
                     Growth::Done => self.load()?,
                     // The table cannot grow, but is filled until it rejects states.
@@ -499,8 +545,10 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                     Growth::Refused | Growth::Stuck => return done(violated.unwrap_or(End::Memory), found),
                 }
             } else if progress.parents.is_none()
+                && progress.marked.is_none()
                 && search.lacks_room(self.room(progress))
                 && !self.make_room(progress, &search, &offers, limits.bytes)?
+                && !self.mark_waiting(progress, &search, &offers, limits.bytes)?
             {
                 return done(violated.unwrap_or(End::Memory), found);
             }
@@ -515,24 +563,53 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         Ok(())
     }
 
-    /// Puts the initial state. The order of states is empty if there is no memory for it; otherwise it has room for `listed`.
-    /// `levels`: number of level starts to keep.
-    fn begin(&self, levels: Option<u64>, listed: u64) -> Result<SearchMemory> {
+    /// Puts the initial state. The order of states has room for `listed`, or for fewer if table and order would take more than
+    /// `bytes`. If there is too little memory for an order, states are marked; if there is too little for that, too, the order is
+    /// empty. `levels`: number of level starts to keep.
+    fn begin(&self, levels: Option<u64>, listed: u64, bytes: u64) -> Result<SearchMemory> {
         let start = self.table.find_or_put_many_with(&self.model().initial_state(), Request::new().references(true))?;
         ensure!(start.tally.new == 1, not_empty_or_too_small(self.table));
         let reference = start.references[0].context("a state that was put has a place")?;
-        let (order, unlisted) = match allocate::<u64>(&self.stream, listed)? {
-            Some(mut order) => {
-                self.stream.memcpy_htod(&[reference.slot()], &mut order.slice_mut(..1))?;
-                (order, None)
-            }
-            None => (self.stream.null()?, Some(Unlisted::Here(self.model().initial_state()))),
+        let mut search = SearchState::of_initial_state();
+        let offers = self.stream.clone_htod(&[Offers { new_references: 1, ..Offers::default() }])?;
+        let (order, marked) = self.allocate_lists(listed, 1, bytes)?;
+        (search.first, search.last) = if marked.is_some() { (0, 0) } else { (0, 1) };
+        let tallies = self.tallies(&Violating::default(), &mut search)?;
+        let search = self.stream.clone_htod(&[search])?;
+        let Some(mut order) = order else {
+            let unlisted = Some(Unlisted::Here(self.model().initial_state()));
+            return Ok(SearchMemory { unlisted, ..SearchMemory::new(Order::none(&self.stream)?, offers, search, tallies) });
         };
-        let starts = levels.map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
-        let search = SearchState::of_initial_state();
-        let offers = Offers { new_references: 1, ..Offers::default() };
-        let (search, offers) = (self.stream.clone_htod(&[search])?, self.stream.clone_htod(&[offers])?);
-        Ok(SearchMemory { order, parents: None, unlisted, starts, kept_from: None, offers, search, dropped: 0 })
+        order.write(&self.stream, 0, &[reference.slot()])?;
+        let marked = marked.map(|marked| self.mark_first(&order, 1, marked)).transpose()?;
+        let starts = levels.filter(|_| marked.is_none()).map(|levels| self.stream.alloc_zeros(levels as usize)).transpose()?;
+        Ok(SearchMemory { marked, starts, ..SearchMemory::new(order, offers, search, tallies) })
+    }
+
+    /// The counts of violating states, which begin with those of `violating`. Sets their address in `search`.
+    fn tallies(&self, violating: &Violating, search: &mut SearchState) -> Result<Tallies> {
+        Tallies::new(&self.stream, self.interpreted.checks.conditions.len(), violating, search)
+    }
+
+    /// Allocates a list for `listed` references or, if `bytes` for the table and the list, or the free memory, are too little for
+    /// that, a shorter one with room for at least `waiting` states and for those that are put at once; else marks, and a list for
+    /// a part of a level. Nothing if there is no memory for marks either.
+    fn allocate_lists(&self, listed: u64, waiting: u64, bytes: u64) -> Result<(Option<Order>, Option<Marked>)> {
+        let format = self.format();
+        let fits = bytes.saturating_sub(self.table.bytes()) / format.bytes();
+        let least = (2 * waiting + self.most_put_at_once() + FEWEST_LISTED).min(listed);
+        let needs_all = self.model().property.is_some();
+        for len in [listed.min(fits.max(least)), least] {
+            if (needs_all || len <= fits)
+                && let Some(order) = Order::allocate(&self.stream, format, if needs_all { listed } else { len })?
+            {
+                return Ok((Some(order), None));
+            }
+        }
+        Ok(match self.allocate_marked(bytes)? {
+            Some((marked, order)) => (Some(order), Some(marked)),
+            None => (None, None),
+        })
     }
 
     /// Makes room for the starts of more levels.
@@ -558,12 +635,15 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             keep_going: limits.keep_going.into(),
         };
         let view = self.table.kernel_argument()?;
-        let SearchMemory { order, parents, starts, offers, search, .. } = progress;
-        let starts = starts.as_ref().map(|starts| starts.device_ptr(&self.stream));
-        let order = order.device_ptr_mut(&self.stream);
+        let SearchMemory { order, marked, parents, starts, offers, search, .. } = progress;
         let states = match parents {
             Some(parents) => parents.states(),
-            None => States { first: order.0, second: starts.as_ref().map_or(0, |(address, _)| *address) },
+            // All work on the lists is on this one stream.
+            None => States {
+                starts: starts.as_ref().map_or(0, |starts| starts.device_ptr(&self.stream).0),
+                marks: marked.as_ref().map_or(0, |marked| marked.next(&self.stream)),
+                ..order.states(&self.stream)
+            },
         };
         let mut launch = self.stream.launch_builder(&self.kernel.function);
         launch.arg(&view).arg(&self.tables).arg(&states).arg(offers).arg(search).arg(&limits);
@@ -575,8 +655,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         // - `tables` belong to the compiled model, and no thread writes them;
         // - `order` has room for as many states as the table has slots, or for `limits.room` states and the contents of the
         //   caches of all blocks, which put no more once there are more than `limits.room` states; each state is appended once.
-        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are parents instead, they have
-        //   room for all rows that the table can have;
+        //   `starts` is null, or has room for as many levels as are begun (`levels`). If there are marks, nothing is appended,
+        //   and they have a bit for each slot. If there are parents instead, they have room for all rows that the table can have;
         // - a reduced search has one more parameter: marks for each thread of the grid, if they are not in shared memory
         //   (`Kernel::marks`); a thread clears its own before it reads them;
         // - the view is valid: the table grows only after the stream has been waited for (`read`);
@@ -599,13 +679,16 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let slots = self.table.slots();
             // Lists as many references as fit, so that the fewest levels are explored again.
             let bytes = limits.bytes.saturating_sub(self.table.bytes()).min(self.table.device().free_memory()? / 8 * 7);
-            let listed = (bytes / size_of::<u64>() as u64).clamp(self.first_listed(slots, 0).min(slots), slots);
-            let mut progress = self.begin(Some(level + 1), listed)?;
-            progress.kept_from = Some(0);
+            let listed = (bytes / self.format().bytes()).clamp(1, slots);
+            let mut progress = self.begin(Some(level + 1), listed, limits.bytes)?;
+            (progress.kept_from, progress.kept) = (Some(0), Some(Kept::new(limits)));
             let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true, None, None)?;
             explored_again(exploration.end)?;
             // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts,
             // so it was perhaps only large enough by chance.
+            if self.table.slots() == slots && progress.marked.is_some() {
+                return Ok(progress);
+            }
             if self.table.slots() == slots {
                 let end = self.read(&progress.search)?.last;
                 let starts = progress.starts.as_mut().context("the beginnings of levels are wanted")?;
@@ -670,35 +753,59 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     ///
     /// The GPU does all of it: it reads the states in the order before the table grows, and looks them up in the table
     /// afterwards.
-    fn grow(&self, progress: &mut SearchMemory, search: &SearchState, offers: &Offers, bytes: u64) -> Result<Growth> {
+    fn grow(&self, progress: &mut SearchMemory, search: SearchState, offers: Offers, bytes: u64) -> Result<Growth> {
         if progress.parents.is_some() {
-            return self.grow_by_rows(progress, search, offers, bytes);
+            return self.grow_by_rows(progress, &search, &offers, bytes);
         }
-        let live = search.first as usize..offers.new_references as usize;
-        let count = live.len();
-        let Some(states) = self.kernel.states(self.table, &self.stream, &progress.order.slice(live))? else {
+        let mut search = search;
+        if !self.list_marked(progress, &mut search, &offers, bytes)? {
+            return Ok(Growth::Refused);
+        }
+        let offers = Offers { new_references: self.read(&progress.offers)?.new_references, ..offers };
+        let count = offers.new_references - search.first;
+        let Some(states) = self.listed_states(progress, search.first, count)? else {
             return Ok(Growth::Refused);
         };
         let taken = self.table.bytes() + progress.bytes();
         if !grow_by_factors(self.table, Lack::of(offers.full, offers.full_nodes), GROW_BY, taken, bytes)? {
             return Ok(Growth::Refused);
         }
-        let before = progress.order.len() as u64;
-        progress.order = self.stream.null()?; // the new order may need this memory
-        let listed = self.first_listed(self.table.slots(), count as u64).max(before.min(self.table.slots()));
-        let Some(mut order) = allocate::<u64>(&self.stream, listed)? else {
+        let before = progress.order.len();
+        progress.order = Order::none(&self.stream)?; // the new order may need this memory
+        let listed = self.first_listed(self.table.slots(), count).max(before.min(self.table.slots()));
+        let (order, marked) = self.allocate_lists(listed, count, bytes)?;
+        let Some(mut order) = order else {
             progress.unlisted = Some(Unlisted::OnGpu(states));
             return Ok(Growth::Stuck);
         };
-        let mut found = self.stream.alloc_zeros::<Offers>(1)?;
-        let mut references = order.slice_mut(..count);
-        let batch = DeviceBatch::new(&states, count).references(&mut references).counts(&mut found);
-        self.table.find_device(&self.stream, batch)?;
-        ensure!(self.read(&found)?.hits == count as u64, "the table lost states while it grew: please report this as a bug");
-        progress.order = order;
         progress.starts = None; // it has starts of levels that are no longer in `order`
-        self.go_on_from(progress, search, offers, search.first)?;
+        let level = search.last - search.first;
+        if let Some(marked) = marked {
+            let marked = self.mark_words(&mut order, marked, &states, 0..level, true)?;
+            progress.marked = Some(self.mark_words(&mut order, marked, &states, level..count, false)?);
+            progress.order = order;
+            self.go_on_from(progress, &search, &offers, search.first)?;
+            return self.go_on_marked(progress, level).map(|()| Growth::Done);
+        }
+        self.list_words(&mut order, 0, &states, 0..count)?;
+        progress.order = order;
+        self.go_on_from(progress, &search, &offers, search.first)?;
         Ok(Growth::Done)
+    }
+
+    /// Words of `count` listed states, from place `first` on; `None` if there is no memory for the words.
+    fn listed_states(&self, progress: &SearchMemory, first: u64, count: u64) -> Result<Option<CudaSlice<u32>>> {
+        let Some(mut words) = allocate::<u32>(&self.stream, (count * self.table.width() as u64).max(1))? else { return Ok(None) };
+        let (view, states) = (self.table.kernel_argument()?, progress.order.states(&self.stream));
+        let read = self.kernel.module.load_function("read_listed")?;
+        let mut launch = self.stream.launch_builder(&read);
+        launch.arg(&view).arg(&states).arg(&first).arg(&count).arg(&mut words);
+        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references
+        // to stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the
+        // table grows only after the stream has been waited for (below, and in `read`).
+        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
+        self.stream.synchronize()?;
+        Ok(Some(words))
     }
 
     /// Prepares the search to continue after the first `dropped` states of `order` have been dropped. A level that found the
@@ -708,6 +815,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let mut now = SearchState { first, last, next: first, listed: last, found: NONE, faulty: NONE, crowded: 0, ..*search };
         if search.is_repeated(offers) {
             [now.transitions, now.deadlocks, now.overflows] = search.before;
+            progress.tallies.repeat(&self.stream)?;
         }
         progress.dropped += dropped;
         let offers = Offers { full: 0, full_nodes: 0, new_references: offers.new_references - dropped, ..*offers };
@@ -732,8 +840,12 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
 
     /// Number of states in `order` up to which blocks put more. An order for all states is never full.
     fn room(&self, progress: &SearchMemory) -> u64 {
-        let listed = progress.order.len() as u64;
-        if listed >= self.table.slots() { u64::MAX } else { listed.saturating_sub(self.most_put_at_once()) }
+        let listed = progress.order.len();
+        if listed >= self.table.slots() || progress.marked.is_some() {
+            u64::MAX
+        } else {
+            listed.saturating_sub(self.most_put_at_once())
+        }
     }
 
     /// Makes room in `order`: drops levels that are finished, or makes it larger, within `bytes` for the table and the order.
@@ -747,15 +859,14 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             self.drop_levels(progress, search, offers, room)?;
             return Ok(true);
         }
-        let (old, slots) = (progress.order.len() as u64, self.table.slots());
+        let (old, slots, format) = (progress.order.len(), self.table.slots(), self.format());
         // The old and the new list exist at the same time.
-        let left = bytes.saturating_sub(self.table.bytes() + progress.bytes()) / size_of::<u64>() as u64;
+        let left = bytes.saturating_sub(self.table.bytes() + progress.bytes()) / format.bytes();
         let larger = (2 * old).min(slots).min(left);
         if larger >= old + old / 8
-            && let Some(mut order) = allocate::<u64>(&self.stream, larger)?
+            && let Some(mut order) = Order::allocate(&self.stream, format, larger)?
         {
-            let all = 0..listed as usize;
-            self.stream.memcpy_dtod(&progress.order.slice(all.clone()), &mut order.slice_mut(all))?;
+            progress.order.copy_to(&self.stream, &mut order, listed)?;
             progress.order = order;
             self.go_on_from(progress, search, offers, 0)?;
             return Ok(true);
@@ -783,15 +894,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             }
             _ => progress.starts = None,
         }
-        // Each copy reads from behind its destination, and the stream runs the copies one after another.
-        let (mut to, behind, listed) = (0, dropped as usize, offers.new_references as usize);
-        while to + behind < listed {
-            let count = behind.min(listed - to - behind);
-            let (before, from) = progress.order.split_at_mut(to + behind);
-            let mut before = before;
-            self.stream.memcpy_dtod(&from.slice(..count), &mut before.slice_mut(to..to + count))?;
-            to += count;
-        }
+        progress.order.move_to_front(&self.stream, dropped, offers.new_references)?;
         self.go_on_from(progress, search, offers, dropped)
     }
 }
@@ -799,7 +902,13 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
 impl SearchMemory {
     /// Bytes of the lists beside the table; 0 if there was no memory for the lists that the search needs.
     fn bytes(&self) -> u64 {
-        self.parents.as_ref().map_or(self.order.num_bytes() as u64, Parents::bytes)
+        let marks = self.marked.as_ref().map_or(0, Marked::bytes);
+        self.parents.as_ref().map_or(self.order.bytes() + marks, Parents::bytes)
+    }
+
+    /// Number of states of the level that are not expanded, between two launches.
+    fn waiting(&self, search: &SearchState) -> u64 {
+        self.marked.as_ref().map_or(search.size, |marked| marked.left)
     }
 
     /// Number of states found, without those that are no longer in `order`.

@@ -1,8 +1,8 @@
 //! Texts of the programs that search on a GPU.
 
-use crate::codegen::{Choosing, generate, tables};
+use crate::codegen::{Choosing, generate, numbered_conditions, tables};
 use warpset_model::checks::Checks;
-use warpset_model::ir::Model;
+use warpset_model::ir::{Expression, Model};
 use warpset_model::reduction::stubborn::Stubborn;
 
 const KERNEL: &str = include_str!("explore.cu");
@@ -17,8 +17,15 @@ const CHOOSING: &str = include_str!("choosing.cuh");
 const RESIDUE_FLAGS: &str = include_str!("residue.cuh");
 const RESIDUE_KERNELS: &str = include_str!("residue.cu");
 
+/// Sets of states for formulas of branching time.
+const NET_VALUES: &str = include_str!("net_values.cuh");
+const BRANCHING_KERNELS: &str = include_str!("branching.cu");
+
 /// Name of the program in messages of the compiler.
 pub(super) const PROGRAM: &str = "explore.cu";
+
+/// Lists have references of 8 bytes.
+const WIDE_LIST: &str = "#define EXPLORE_WIDE_LIST 1\n";
 
 /// Rows of a block's cache for each of its threads: EXPLORE_ROWS_A_THREAD.
 pub(super) const ROWS_A_THREAD: u64 = 4;
@@ -40,8 +47,14 @@ pub(super) const SURROUNDINGS: &str = "\
 #ifndef EXPLORE_RANKS
 #define EXPLORE_RANKS 0
 #endif
+#ifndef EXPLORE_BRANCHING
+#define EXPLORE_BRANCHING 0
+#endif
 #ifndef EXPLORE_BY_ROWS
 #define EXPLORE_BY_ROWS 0
+#endif
+#ifndef EXPLORE_WIDE_LIST
+#define EXPLORE_WIDE_LIST 0
 #endif
 #ifndef EXPLORE_REGISTERS
 #define EXPLORE_REGISTERS 6
@@ -84,9 +97,21 @@ impl<'a> Sources<'a> {
         by_rows.to_owned() + &Self { timed: false, stubborn: None, ..self }.text(true)
     }
 
+    /// Program text that goes back from a state of a rank's table, over the rank's list.
+    pub fn walk_of_rank(self) -> String {
+        WIDE_LIST.to_owned() + &self.walk(false)
+    }
+
     /// Program text for one rank of several.
     pub fn rank(self) -> String {
         format!("#define EXPLORE_RANKS 1\n{}", self.text(false))
+    }
+
+    /// Program text that evaluates formulas of branching time. `conditions`: those that are compiled.
+    pub fn branching(self, conditions: &[Expression]) -> String {
+        let steps = Sources::new(self.model, &Checks::default()).text(true);
+        let conditions = numbered_conditions(self.model, conditions);
+        format!("#define EXPLORE_BRANCHING 1\n{steps}{NET_VALUES}{conditions}{BRANCHING_KERNELS}")
     }
 
     /// The tables that the text reads; at least one word.
@@ -101,8 +126,10 @@ impl<'a> Sources<'a> {
         let conditions: Vec<_> = checks.conditions.iter().map(|condition| &condition.must_hold).collect();
         let generated = generate(model, &conditions, stubborn.map(Choosing::by_lanes));
         let (walks_back, choosing) = (u8::from(walks_back), stubborn.map_or("", |_| CHOOSING));
+        // The kernels of the search for accepting cycles read the list, too.
+        let wide = if model.property.is_some() { WIDE_LIST } else { "" };
         format!(
-            "{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
+            "{wide}{SURROUNDINGS}#define EXPLORE_TIMED {timed}\n#define EXPLORE_WALKS_BACK {walks_back}\n\
              {generated}{REGISTERS}{choosing}{KERNEL}"
         )
     }

@@ -11,12 +11,13 @@
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
 //! stored.
 
-use super::by_rows::States;
 use super::kernel::{Kernel, allocate};
+use super::order::States;
 use super::program::Sources;
+use super::tallies::Tallies;
 use super::{KernelLimits, NONE, SearchState};
 use crate::codegen::ensure_fits;
-use crate::exploration::{Found, Limits};
+use crate::exploration::{Found, Limits, Violating};
 use crate::ranks::{RankNumbers, Round, Table, Worker};
 use crate::successors::{Expansion, Interpreted, Successors};
 use anyhow::{Context, Result, ensure};
@@ -66,6 +67,9 @@ pub struct OnGpu<'a> {
     search: CudaSlice<SearchState>,
     /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
     ended: PinnedHostSlice<SearchState>,
+    /// Counts of violating states, and their address.
+    tallies: Tallies,
+    tallied: u64,
     /// Set while the table grows: its former number of slots, and the words of the states from `next` on.
     moving: Option<(u64, CudaSlice<u32>)>,
 }
@@ -91,8 +95,12 @@ impl<'a> OnGpu<'a> {
         let rows = rows_for(free / SHARE, width, kernel.launch.block_dim.0.into(), most_steps);
         let offers = allocate::<u32>(&stream, rows * width)?;
         let offers = offers.with_context(|| format!("no memory for {rows} successors of {width} words in a round"))?;
+        let mut none = SearchState::default();
+        let tallies = Tallies::new(&stream, interpreted.checks.conditions.len(), &Violating::default(), &mut none)?;
         Ok(Self {
             interpreted,
+            tallies,
+            tallied: none.tallies,
             text,
             tables: stream.clone_htod(&sources.tables())?,
             kernel,
@@ -198,6 +206,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             faulty: NONE,
             room: self.offer_capacity(),
             most_steps: self.most_steps,
+            tallies: self.tallied,
             ..SearchState::default()
         };
         self.stream.memcpy_htod(&[search], &mut self.search)?;
@@ -230,6 +239,8 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             (NONE, NONE) => None,
             (NONE, slot) | (slot, _) => Some(self.look_up(table, slot, level)?),
         };
+        // Nothing was counted if no state violates a condition.
+        let violates = only_faults || search.found != NONE;
         ensure!(
             expanded > 0 && search.offered <= self.offer_capacity(),
             "{expanded} of {count} states were expanded, with {} successors of {} steps at most, in {} rows: please report this",
@@ -239,7 +250,9 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         );
         self.next += expanded;
         self.offered = search.offered;
-        Ok(Round { transitions: search.transitions, deadlocks: search.deadlocks, overflows: search.overflows, found })
+        let SearchState { transitions, deadlocks, overflows, .. } = search;
+        let violating = if violates { self.tallies.take(&self.stream)? } else { Vec::new() };
+        Ok(Round { transitions, deadlocks, overflows, violating, found })
     }
 
     fn offer(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)> {
@@ -298,12 +311,12 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         let last = self.starts.get(level + 1).copied().unwrap_or(self.stored);
         let (table, width) = (table.local(), successor.len());
         if self.walk.as_ref().is_none_or(|walk| walk.spec != table.spec()) {
-            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk(false);
+            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk_of_rank();
             self.walk = Some(Kernel::load(table, &text, "find_predecessor", &self.stream)?);
         }
         let walk = self.walk.as_ref().expect("it has just been compiled");
         let path = self.stream.clone_htod(&[&vec![0; width], successor].concat())?;
-        let states = States { first: self.order.device_ptr(&self.stream).0, second: 0 };
+        let states = States { first: self.order.device_ptr(&self.stream).0, ..States::default() };
         let mut place = self.stream.clone_htod(&[NONE])?;
         let (starts, level, view) = (self.stream.clone_htod(&[first, last])?, 0u64, table.kernel_argument()?);
         let mut launch = self.stream.launch_builder(&walk.function);

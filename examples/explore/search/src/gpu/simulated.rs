@@ -7,8 +7,10 @@
 
 use super::program::Sources;
 use super::rank::{rows_for, rows_of_tile, shape};
+use super::tallies::Counted;
 use super::{KernelLimits, NONE, SearchState};
 use crate::codegen::tests::{network, own_models, product_of, read_file, state_space};
+use crate::exploration::add_violating;
 use crate::reduced::Reduced;
 use crate::successors::{Expansion, Interpreted, Successors};
 use std::collections::HashSet;
@@ -42,6 +44,9 @@ const TAG: u64 = 5 << 40;
 
 /// Value of words behind the offers.
 const CANARY: u32 = 0xABAD_CAFE;
+
+/// Words of a [`Counted`].
+const COUNTED_WORDS: usize = size_of::<Counted>() / 8;
 
 /// Words of a [`SearchState`].
 const SEARCH_WORDS: usize = size_of::<SearchState>() / 8;
@@ -123,6 +128,8 @@ struct Rounds<'a> {
     blocks: u64,
     rows: u64,
     argument: Box<Argument>,
+    /// Counts of violating states, by condition.
+    tallies: *mut [u64; COUNTED_WORDS],
     /// First state of the round.
     next: u64,
     /// Number of blocks, and number of states that a block takes at a time.
@@ -142,11 +149,16 @@ impl<'a> Rounds<'a> {
         let (order, offers, search) = (null_mut(), null_mut(), null_mut());
         let [words, tables, marks] = [null_mut(); 3];
         let argument = Box::new(Argument { words, tables, order, offers, search, limits, marks });
-        Self { simulated, interpreted, expected, states, blocks, rows, argument, next: 0, shape: (0, 0) }
+        Self { simulated, interpreted, expected, states, blocks, rows, argument, tallies: null_mut(), next: 0, shape: (0, 0) }
     }
 
     fn model(&self) -> &Model {
         self.interpreted.interpreter.model()
+    }
+
+    /// Number of conditions, at least 1.
+    fn conditions(&self) -> usize {
+        self.interpreted.checks.conditions.len().max(1)
     }
 
     fn last(&self) -> u64 {
@@ -178,8 +190,10 @@ impl<'a> Rounds<'a> {
             faulty: NONE,
             room: self.rows,
             most_steps,
+            tallies: self.tallies as u64,
             ..SearchState::default()
         };
+        memory.at_mut(self.tallies, self.conditions()).fill([0; COUNTED_WORDS]);
         // SAFETY: `repr(C)` of integers without padding (gpu/mod.rs), of this size.
         memory.at_mut(self.argument.search, 1)[0] = unsafe { std::mem::transmute::<SearchState, [u64; SEARCH_WORDS]>(search) };
         memory.at_mut(self.argument.offers, self.offers_words()).fill(CANARY);
@@ -205,7 +219,7 @@ impl<'a> Rounds<'a> {
         let (written, rest) = offers.split_at(search.offered as usize * width);
         ensure(rest.iter().all(|word| *word == CANARY), &|| "words behind the offers are written".into())?;
         let mut expected = Expected::default();
-        let mut violating = Vec::new();
+        let (mut violating, mut tallies) = (Vec::new(), vec![0; self.interpreted.checks.conditions.len()]);
         for (at, state) in states.iter().enumerate().take(done as usize).skip(next as usize) {
             let mut expansion = Expansion::default();
             source.expand(state, &mut Default::default(), &mut expansion);
@@ -218,6 +232,7 @@ impl<'a> Rounds<'a> {
                 assert!(!matches!(violation, Violation::Fault(_)), "{about}: such states are left out here");
                 violating.push((state, at as u64));
             }
+            add_violating(&mut tallies, &expansion.violating);
         }
         let found = Expected {
             successors: written.chunks_exact(width).map(<[u32]>::to_vec).collect(),
@@ -225,6 +240,8 @@ impl<'a> Rounds<'a> {
         };
         ensure(found == expected, &|| format!("{:?} instead of {:?}", found.counts, expected.counts))?;
         ensure(search.faulty == NONE, &|| format!("state {} is faulty", search.faulty))?;
+        let counted: Vec<u64> = memory.at(self.tallies.cast_const(), tallies.len()).iter().map(|of| of[0]).collect();
+        ensure(counted == tallies, &|| format!("{counted:?} violating states instead of {tallies:?}"))?;
         let least = violating.into_iter().min().map_or(NONE, |(_, at)| at);
         ensure(search.found == least, &|| format!("state {} violates a check, but {least} is the least", search.found))?;
         Ok(done)
@@ -256,6 +273,7 @@ impl Program for Rounds<'_> {
         self.argument.offers = memory.allocate("offers", Use::Shared, 4 * self.offers_words()).cast();
         self.argument.search = memory.allocate("search", Use::Shared, 8 * SEARCH_WORDS).cast();
         self.argument.marks = memory.allocate("marks", Use::Shared, 4 * self.marks_words().max(1)).cast();
+        self.tallies = memory.allocate("tallies", Use::Shared, 8 * COUNTED_WORDS * self.conditions()).cast();
         self.launch(memory, 0)
     }
 

@@ -8,8 +8,6 @@
 // shared fields. Then it says where the groups, the offsets of firings, the offsets of sums, the number fields and the shared
 // fields begin, and how many values the shared fields have.
 
-#include "warpset/table.cuh"
-
 namespace explore {
 
 using warpset::u32;
@@ -63,27 +61,6 @@ struct Figures {
             atomicMax(reinterpret_cast<unsigned long long*>(most), static_cast<unsigned long long>(value));
     }
 };
-
-__device__ bool is_enabled(const u32* firing, const u32* state)
-{
-    const u32* at = firing + 2;
-    for (u32 left = firing[0]; left != 0; --left, at += 3)
-        if ((state[at[0]] & at[1]) != at[2]) return false;
-    for (u32 left = firing[1]; left != 0; --left, at += 3)
-        if ((state[at[0]] & at[1]) < at[2]) return false;
-    return true;
-}
-
-__device__ u64 value_of(const u32* sum, const u32* state)
-{
-    u64 value = sum[0] | static_cast<u64>(sum[1]) << 32;
-    const u32* at = sum + 6;
-    for (u32 left = sum[2]; left != 0; --left, at += 2) value += warpset::platform::population_count(state[at[0]] & at[1]);
-    for (u32 left = sum[3]; left != 0; --left, at += 3) value += state[at[0]] >> at[1] & at[2];
-    for (u32 left = sum[4]; left != 0; --left, at += 3) value += (state[at[0]] & at[1]) == at[2];
-    for (u32 left = sum[5]; left != 0; --left, at += 2) value += (state[at[0]] & at[1]) != 0;
-    return value;
-}
 
 // All threads of the warp must call it. `has_state`: whether this thread has a state; `state` is not read otherwise.
 __device__ void survey_state(const Plan& plan, const Figures& figures, bool has_state, const u32* state)

@@ -2,18 +2,19 @@
 //! the GPU.
 
 use super::kernel::allocate;
+use super::net_conditions::words_of_tests;
 use anyhow::{Context, Result};
 use warpset::gpu::cudarc_0_19::cudarc::driver::sys::CUdevice_attribute;
 use warpset::gpu::cudarc_0_19::cudarc::driver::sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{DriverError, LaunchConfig, PushKernelArg};
 use warpset::gpu::cudarc_0_19::{DeviceExt, ModuleExt};
 use warpset::{Storage, VectorTable};
-use warpset_model::ir::net::{Firing, FiringGroup, Test};
+use warpset_model::ir::net::{Firing, FiringGroup};
 use warpset_model::net::marking::Sum;
 use warpset_support::stopping::Stop;
 
 /// Program text of the kernel, for every table.
-pub const SURVEY: &str = include_str!("survey.cu");
+pub const SURVEY: &str = concat!("#include \"warpset/table.cuh\"\n", include_str!("net_values.cuh"), include_str!("survey.cu"));
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -50,12 +51,7 @@ impl Plan {
             let firings = [firings.start as u32, firings.end as u32];
             words.extend([test.word, test.mask, test.value, u32::from(*is_equal)].into_iter().chain(firings));
         }
-        let of_firings = firings.iter().map(|firing| {
-            let tests = [&firing.equal, &firing.least];
-            let counts = tests.iter().map(|tests| tests.len() as u32);
-            let words = |test: &Test| [test.word, test.mask, test.value];
-            counts.chain(tests.iter().flat_map(|tests| tests.iter().flat_map(words))).collect::<Vec<u32>>()
-        });
+        let of_firings = firings.iter().map(words_of_tests);
         let sums: Vec<Vec<u32>> = sums.map(Sum::words).collect();
         let mut listed = |all: Vec<Vec<u32>>| {
             let mut offsets = Vec::with_capacity(all.len());

@@ -30,6 +30,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     /// Measures the throughput, in vectors per second.
     pub(super) fn table_alone(&self, progress: &SearchMemory) -> Result<f64> {
         let known = progress.listed(&self.read(&progress.offers)?) as usize;
+        ensure!(progress.marked.is_none(), "states are marked, not listed");
         ensure!(known >= LEAST_STATES, "too few states are listed");
         // Tiles spread over the order of states, assigned to the batches in turn.
         let tiles = (known / TILE).min(BATCHES * STATES / TILE);
@@ -41,7 +42,7 @@ impl<S: Storage> GpuEngine<'_, S> {
                 let tile = *start as u64..(start + TILE) as u64;
                 references.extend(match &progress.parents {
                     Some(parents) => self.states_in(parents, tile)?,
-                    None => self.stream.clone_dtoh(&progress.order.slice(*start..start + TILE))?,
+                    None => progress.order.read(&self.stream, tile)?,
                 });
             }
             let (count, duration) = self.offer_successors(&references)?;

@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(128)
             for (u32 word = 0; word < state_words; ++word) state.words[word] = initial[word];
         }
         Notes notes;
-        bool is_violated = violated(tables, state, notes) != conditions;
+        bool is_violated = !violated(tables, state, notes).is_empty();
         u32 count = 0;
         each_step(tables, state, notes, [&](const WalkState&) { return ++count, true; });
         is_violated |= notes.fault != 0;

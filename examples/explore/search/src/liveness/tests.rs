@@ -392,7 +392,7 @@ fn a_run_has_the_fewest_steps() {
     assert_eq!((lasso.begins, lasso.steps.len()), (20, 21));
     assert_eq!(lasso.steps[20].system, None);
     let (step, states) = (lasso.steps[20].system, &lasso.states[20..22]);
-    let lines = trace::step_lines(&ring(20, false).model, step, &states[0], &states[1]);
+    let lines = trace::step_lines(&ring(20, false).model, step, &states[0], &states[1], trace::States::Changes);
     assert_eq!(lines[0], "no step is possible: the run stays in this state");
 }
 

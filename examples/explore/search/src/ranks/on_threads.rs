@@ -2,7 +2,7 @@
 
 use super::search::{RankNumbers, Table};
 use super::worker::{Round, Worker};
-use crate::exploration::Limits;
+use crate::exploration::{Limits, add_violating};
 use crate::predecessors;
 use crate::successors::{Expansion, Scratch, Successors};
 use anyhow::Result;
@@ -116,6 +116,7 @@ fn expand<X: Successors>(states: &[u32], source: &X, level: u64, only_faults: bo
             transitions: expansion.parents.len() as u64,
             deadlocks: expansion.deadlocks,
             overflows: expansion.overflows,
+            violating: std::mem::take(&mut expansion.violating),
             found,
         };
         (round, std::mem::take(&mut expansion.successors))
@@ -128,6 +129,7 @@ fn expand<X: Successors>(states: &[u32], source: &X, level: u64, only_faults: bo
         all.transitions += piece.transitions;
         all.deadlocks += piece.deadlocks;
         all.overflows += piece.overflows;
+        add_violating(&mut all.violating, &piece.violating);
         if let Some(found) = piece.found.filter(|found| found.replaces(all.found.as_ref())) {
             all.found = Some(found);
         }

@@ -11,7 +11,7 @@
 
 use super::agreement::{Stops, least_of};
 use super::worker::{Round, Worker};
-use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing};
+use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing, Violating};
 use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
 use crate::path::explored_again;
 use anyhow::{Context, Result};
@@ -30,7 +30,7 @@ pub struct Member<S, W> {
 }
 
 /// Numbers that each rank sends with an offer, or their sums over all ranks.
-pub type RankNumbers = [u64; 14];
+pub type RankNumbers = [u64; 15];
 
 /// Sums over all ranks, between two rounds.
 struct Sums {
@@ -148,7 +148,8 @@ fn run<S: Storage, W: Worker<S>>(
     observer: &Observer,
     keep: bool,
 ) -> Result<Exploration> {
-    let mut search = RankSearch { limits, counts: Counts::default(), found: None, list_bytes: 0, state: State::default() };
+    let (counts, violating, state) = (Counts::default(), Violating::default(), State::default());
+    let mut search = RankSearch { limits, counts, found: None, list_bytes: 0, violating, state };
     worker.clear(keep);
     let first = if table.rank() == 0 { initial } else { &[] };
     let mut sums = loop {
@@ -223,8 +224,26 @@ fn run<S: Storage, W: Worker<S>>(
         // All other sums are those of the last offer.
         sums = Sums { remaining: states_of_next, ..sums };
     };
-    let RankSearch { counts, found, list_bytes, .. } = search;
-    Ok(Exploration { counts, end, found, list_bytes, level_sizes })
+    let RankSearch { counts, found, list_bytes, violating, .. } = search;
+    Ok(Exploration { counts, end, found, list_bytes, level_sizes, violating })
+}
+
+/// Sums of the numbers that all ranks have, a piece at a time. The ranks may have lists of different lengths.
+fn sum_of_all<S: Storage>(table: &mut Table<S>, own: &[u64]) -> Result<Vec<u64>> {
+    const PIECE: usize = 8;
+    let mut all = Vec::new();
+    loop {
+        let first = all.len();
+        let of = |at: usize| own.get(first + at).copied().unwrap_or(0);
+        let mut piece = [0; PIECE + 1];
+        (0..PIECE).for_each(|at| piece[at] = of(at));
+        piece[PIECE] = u64::from(own.len() > first + PIECE);
+        let sums = table.sum(piece)?;
+        all.extend_from_slice(&sums[..PIECE]);
+        if sums[PIECE] == 0 {
+            return Ok(all);
+        }
+    }
 }
 
 /// State of a search on one rank. It is equal on all ranks, except for `state`.
@@ -233,6 +252,7 @@ struct RankSearch {
     counts: Counts,
     found: Option<Found>,
     list_bytes: u64,
+    violating: Violating,
     state: State,
 }
 
@@ -256,6 +276,7 @@ impl RankSearch {
             round.transitions,
             round.deadlocks,
             round.overflows,
+            u64::from(round.violating.iter().any(|states| *states > 0)),
             u64::from(self.state.failed.is_some()),
             u64::from(self.state.is_stuck),
         ];
@@ -282,6 +303,7 @@ impl RankSearch {
             transitions,
             deadlocks,
             overflows,
+            violating,
             failures,
             stuck,
         ]: RankNumbers,
@@ -293,6 +315,9 @@ impl RankSearch {
         self.counts.deadlocks += deadlocks;
         self.counts.overflows += overflows;
         self.list_bytes = self.list_bytes.max(list_bytes);
+        let level = self.counts.levels.saturating_sub(1);
+        let of_conditions = if violating > 0 { sum_of_all(table, &round.violating)? } else { Vec::new() };
+        self.violating.add(level, &of_conditions, deadlocks);
         if violations > 0 {
             let own = round.found.as_ref().filter(|found| faults == 0 || found.is_fault());
             self.found = Some(self.first_found(table, worker, own)?);

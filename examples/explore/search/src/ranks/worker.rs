@@ -12,6 +12,8 @@ pub struct Round {
     pub transitions: u64,
     pub deadlocks: u64,
     pub overflows: u64,
+    /// By condition, the number of states that violate it; may be empty if no state violates any.
+    pub violating: Vec<u64>,
     pub found: Option<Found>,
 }
 

@@ -40,24 +40,27 @@ const ON_GPUS: [&[&str]; 4] = [
 ];
 
 /// Results that all runs must have in common: the exit code and counts of a complete search, or the length of the path to the
-/// violation that ended it.
+/// violation that ended it; and the verdicts with the numbers of violating states.
 #[derive(Debug, PartialEq)]
 enum Found {
-    All { code: i32, counts: [Option<u64>; 6] },
-    Ended { violation: String, length: Option<u64> },
+    All { code: i32, counts: [Option<u64>; 6], checks: Value },
+    Ended { violation: String, length: Option<u64>, checks: Value },
 }
 
 /// `None` if a limit ended the search, or the text is no model.
 fn found(code: i32, report: &Value) -> Option<Found> {
     let number = |name: &str| report["counts"][name].as_u64();
+    let checks = report["checks"].clone();
     match (code, report["violation"].as_str()) {
         (2 | 3, _) => None,
         (_, Some(violation)) if report["complete"] != true => {
-            Some(Found::Ended { violation: violation.to_owned(), length: report["path"]["length"].as_u64() })
+            // A fault may end a search within its level.
+            let checks = if report["checks"][0]["kind"] == "fault" { Value::Null } else { checks };
+            Some(Found::Ended { violation: violation.to_owned(), length: report["path"]["length"].as_u64(), checks })
         }
         _ => {
             let counts = ["states", "transitions", "deadlocks", "levels", "widest_level", "overflows"].map(number);
-            Some(Found::All { code, counts })
+            Some(Found::All { code, counts, checks })
         }
     }
 }
@@ -100,7 +103,11 @@ fn models(language: &str, make: impl Fn(&Path, u64) -> String) {
         let (folder, number) = (TempDir::new().expect("a folder"), first + tried);
         let path = make(folder.path(), number);
         // With `--deadlock` a state without a step ends the search; without it all states are counted.
-        let question: &[&str] = if number % 3 == 0 { &["--deadlock"] } else { &[] };
+        let question: &[&str] = match number % 3 {
+            0 => &["--deadlock"],
+            1 => &["--deadlock", "--goal", "1 == 1", "--invariant", "1 == 1", "--keep-going"],
+            _ => &[],
+        };
         match std::panic::catch_unwind(|| compared(&path, question)) {
             Ok(is_model) => compared_models += u64::from(is_model),
             Err(panic) => {
