@@ -199,6 +199,6 @@ fn bulk_batches_need_the_table_alone(device: &Device) {
         refused += 1;
         ControlFlow::Continue(())
     };
-    checked.table.find_or_put_many_with(&[5, 6], Request::new().progress(&mut offer)).unwrap();
+    checked.table.find_or_put_many_with(&[5, 6], Request::new().progress(&mut offer)).unwrap().complete(&checked.table).unwrap();
     assert!(refused > 0 && checked.table.len().unwrap() == 1);
 }
