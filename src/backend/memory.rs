@@ -63,6 +63,7 @@ impl Memory {
 
     /// Enlarges the memory, which may get another address. `enlarge` enlarges the owner, and returns its usable bytes. Returns
     /// false, and changes nothing, if the owner is of another type.
+    #[cfg(all(feature = "cpu", target_os = "linux"))]
     pub(super) fn enlarge<T: Any>(&mut self, enlarge: impl FnOnce(&mut T) -> Result<Region>) -> Result<bool> {
         let Some(owner) = (&mut *self.owner as &mut dyn Any).downcast_mut() else { return Ok(false) };
         self.region = enlarge(owner)?;

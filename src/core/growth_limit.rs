@@ -322,7 +322,7 @@ impl RawTable {
         Ok(self.bytes_for(before, size).map(|bytes| match () {
             // Rows of an index do not move.
             () if self.spec().is_indexed() => bytes.new.max(bytes.full),
-            () if bytes.in_place => bytes.full + bytes.full / 64,
+            () if bytes.in_place => (bytes.full as f64 / LAST_SHARE) as u64,
             // While the last table is made, the table before it takes up to a sixteenth of the memory.
             () => ((bytes.new as f64 / LAST_SHARE) as u64).max(bytes.full),
         }))

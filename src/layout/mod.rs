@@ -27,7 +27,6 @@ pub(crate) mod spec;
 pub(crate) mod strategy;
 pub(crate) mod upsert;
 pub(crate) mod view;
-pub(crate) mod waves;
 
 pub(crate) use batch::{BatchProgress, HostBatch};
 pub(crate) use kernel::Kernel;

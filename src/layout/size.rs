@@ -118,12 +118,6 @@ impl Slices {
     }
 }
 
-/// Number of slices of a table of this number of buckets. `None` if it is one slice of a prime number of buckets.
-pub(crate) fn slices(buckets: u64, slots_per_bucket: u32) -> Option<u64> {
-    let Slices { slice_buckets, slice_mask } = Slices::of(buckets, slots_per_bucket);
-    (slice_mask != u32::MAX).then(|| buckets / u64::from(slice_buckets))
-}
-
 fn slice_buckets(slots_per_bucket: u64) -> u64 {
     SLICE_SLOTS / slots_per_bucket
 }

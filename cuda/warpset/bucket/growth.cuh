@@ -26,10 +26,10 @@
 // A vector leaves a bucket only when the bucket's counter says that every slot of it has been given to another vector. All of
 // these are decided when a search comes. So invariant 3 of core/claim.cuh holds.
 //
-// *In place*, both tables begin at one address. Parts are filled in waves, from the last part to the first (src/layout/waves.rs):
-// no part of a wave covers a slice that this wave or a later one reads. The first parts read a copy of their slices. Vectors that
-// are left lose their slots in a later wave, so they are copied after each wave. Before anything is written, a trial counts them:
-// if they are too many for their list, growth takes a second table.
+// *In place*, both tables begin at one address. Parts are filled in waves, from the last part to the first
+// (src/backend/cpu/waves.rs): no part of a wave covers a slice that this wave or a later one reads. The first parts read a copy
+// of their slices. Vectors that are left lose their slots in a later wave, so they are copied after each wave. Before anything is
+// written, a trial counts them: if they are too many for their list, growth takes a second table.
 #pragma once
 
 #include "warpset/bucket/table.cuh"

@@ -1,5 +1,5 @@
-//! What is asked of a model: of its runs by its own property process, a formula or an automaton in a file; of where its states
-//! lead; and of each state.
+//! Questions about a model: about its runs, by its own property process, a formula or an automaton in a file; about where its
+//! states lead; and about each state.
 
 use crate::options::{CheckOptions, DisplayOptions, InputOptions, RunOptions};
 use crate::properties::Properties;
@@ -19,7 +19,7 @@ use warpset_search::liveness::possible::Possible;
 use warpset_support::output::Output;
 use warpset_support::program;
 
-/// What is asked of a model: of its runs, of where its states lead, and of each state. One of the first three at most.
+/// Questions about a model. At most one of `question`, `possible` and `branching` is set.
 pub struct Inquiry {
     /// The question about runs.
     pub question: Option<Question>,
@@ -34,7 +34,8 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// What the options ask or, with `properties`, those of their round. Gives the model the automaton of the question.
+    /// Collects the questions of the options or, with `properties`, of their round. Gives the model the automaton of the
+    /// question.
     pub fn of(
         input: &InputOptions,
         of_states: &CheckOptions,

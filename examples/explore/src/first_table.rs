@@ -320,6 +320,7 @@ fn bytes_of_more_rows(kind: TableKind, words: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "cpu")]
     use crate::options::Options;
 
     fn layout(words: usize, bits: u32) -> Layout {

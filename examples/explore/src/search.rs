@@ -234,7 +234,8 @@ fn saved(
     // Searches about runs store data of each state by slot number, and rows may have larger numbers than slots.
     ensure!(
         kind != TableKind::Indexed || !inquiry.is_about_runs(),
-        "--table indexed cannot be combined with a property of runs; use another kind of table"
+        "--table indexed cannot be combined with questions about runs or paths (--ltl, --buchi, --ef, --ctl, --livelock, a property \
+         process); use another kind of table"
     );
     let begun = opened.map_or(0, Opened::levels);
     let checkpoints = identity.zip(schedule(options));

@@ -4,16 +4,22 @@ use super::growth::fill_parts;
 use super::kernels::{CpuView, LeftVectors, geometry, warpset_cpu_count_parts, warpset_cpu_export_left};
 use super::pages::Pages;
 use super::store::CpuStore;
+use super::waves::Waves;
 use crate::backend::{Machine as _, Region};
 use crate::host::zeroed;
 use crate::layout::Kind;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::size::{most_left, slices};
+use crate::layout::size::{Slices, most_left};
 use crate::layout::view::View;
-use crate::layout::waves::Waves;
 use crate::{Error, Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
+
+/// Number of slices of a table of this number of buckets. `None` if it is one slice of a prime number of buckets.
+fn slices(buckets: u64, slots_per_bucket: u32) -> Option<u64> {
+    let Slices { slice_buckets, slice_mask } = Slices::of(buckets, slots_per_bucket);
+    (slice_mask != u32::MAX).then(|| buckets / u64::from(slice_buckets))
+}
 
 /// Memory and order of a growth in place.
 struct Plan {

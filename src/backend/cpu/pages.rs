@@ -83,10 +83,12 @@ impl Pages {
         // SAFETY: a mapping of this size, which the caller borrows exclusively, moves to addresses that were just reserved.
         let moved = unsafe { libc::mremap(self.address.cast(), self.bytes, bytes, flags, to.cast::<libc::c_void>()) };
         let error = (moved == libc::MAP_FAILED).then(|| refused(bytes as u64));
-        let kept = if error.is_none() { before..before + bytes.next_multiple_of(page()) } else { 0..0 };
-        for rest in [0..kept.start, kept.end..reserved] {
+        // A refused move may have unmapped its target already, and another thread may have mapped something there since. So the
+        // target is not unmapped again: if it is still reserved, only addresses are lost.
+        let end = before + bytes.next_multiple_of(page());
+        for rest in [0..before, end..reserved] {
             if !rest.is_empty() {
-                // SAFETY: reserved above, outside the pages that moved here, and used by nothing.
+                // SAFETY: reserved above, outside the target of the move, and used by nothing.
                 unsafe { libc::munmap(start.add(rest.start).cast(), rest.len()) };
             }
         }

@@ -1,5 +1,6 @@
 //! Successors by the steps of stubborn sets.
 
+use crate::exploration::add_violating;
 use crate::successors::{Expansion, Interpreted, Scratch, Successors};
 use warpset_model::checks::Violation;
 use warpset_model::interpreter::Step;
@@ -27,6 +28,7 @@ impl Successors for Reduced<'_> {
             self.interpreted.expand_with(state, scratch, &mut all, |step| steps.extend(step));
             expansion.deadlocks += all.deadlocks;
             expansion.overflows += all.overflows;
+            add_violating(&mut expansion.violating, &all.violating);
             if let Some((_, violation)) = all.violation.take() {
                 let is_fault = matches!(violation, Violation::Fault(_));
                 expansion.violate(number, violation);

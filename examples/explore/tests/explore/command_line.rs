@@ -16,7 +16,7 @@ pub fn options_that_would_do_nothing_are_refused() {
         (&["--max-depth", "3", "--ltl", "G P_0.critical"], "'--max-depth <STEPS>' cannot be used with '--ltl"),
         (&["--gpu-time"], "--gpu-time needs --engine gpu"),
         (&["--engine", "compiled", "--gpu-time"], "--gpu-time needs --engine gpu"),
-        (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed cannot be combined with a property"),
+        (&["--table", "indexed", "--ef", "P_0.critical"], "--table indexed cannot be combined with questions about runs"),
         (&["--table", "tree", "--parents"], "--parents needs --table indexed"),
         (&["--local-ranks", "2", "--parents"], "'--local-ranks <RANKS>' cannot be used with '--parents'"),
         (&["--nodes", "1000", "--table", "bucket"], "--nodes is for tree tables only: it needs --table tree"),

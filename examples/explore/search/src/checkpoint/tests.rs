@@ -28,7 +28,7 @@ fn in_turns<S: Storage>(limits: impl Iterator<Item = Limits>, slots: u64, goal: 
     let (folder, device) = (TempDir::new().unwrap(), Device::cpu_with_threads(2));
     let initial = dve.model.initial_state();
     let identity = || Identity::of(&dve.model, &checks, None);
-    let checkpoints = Checkpoints::new(schedule(&folder), identity(), 0, TableKind::Tree, 0);
+    let checkpoints = Checkpoints::new(schedule(&folder), identity(), checks.conditions.len(), TableKind::Tree, 0);
     let mut ends = Vec::new();
     for limits in limits {
         let (table, begin) = match ends.len() {

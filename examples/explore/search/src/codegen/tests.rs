@@ -11,7 +11,7 @@ use warpset_model::diagnostic::Severity;
 use warpset_model::dve::Dve;
 use warpset_model::interpreter::Interpreter;
 use warpset_model::ir::property::Move;
-use warpset_model::ir::{Expression, Model, Source, Span};
+use warpset_model::ir::{Model, Source, Span};
 use warpset_model::language::{Format, Text};
 use warpset_model::network::Reading;
 use warpset_model::slco::Slco;
@@ -445,7 +445,7 @@ fn nvrtc_takes_the_kernels() {
         compile(&format!("{name}, by rows"), 2, width, own(&timed.by_rows()));
         if model.property.is_none() {
             compile(&format!("{name}, walks"), 0, width, own(&gpu::source_of_walks(&model, &checks)));
-            let conditions: Vec<Expression> = checks.conditions.iter().map(|condition| condition.must_hold.clone()).collect();
+            let conditions: Vec<_> = checks.conditions.iter().map(|condition| condition.must_hold.clone()).collect();
             let table = if width < 3 { 0 } else { number % 2 };
             compile(&format!("{name}, branching time"), table, width, own(&timed.branching(&conditions)));
         }

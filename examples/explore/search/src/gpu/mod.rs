@@ -182,6 +182,8 @@ impl SearchMemory {
 
 impl<S: Storage> Explorer for GpuEngine<'_, S> {
     fn explore(&mut self, limits: Limits, observer: &Observer) -> Result<Exploration> {
+        // The kernel counts a level when it begins, but the limit is of levels that are checked.
+        let limits = Limits { levels: limits.levels.saturating_add(1), ..limits };
         let (mut progress, found) = match self.resumed.take() {
             Some(mut resumed) => (self.begin_again(&mut resumed, limits.bytes)?, resumed.found),
             None => match self.table.indexed().filter(|_| self.by_rows) {
@@ -193,7 +195,8 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
                 }
             },
         };
-        let exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
+        let mut exploration = self.search(&mut progress, limits, observer, found, self.checkpoints)?;
+        exploration.counts.levels -= u64::from(matches!(exploration.end, End::Levels));
         if let Some(checkpoints) = self.checkpoints.filter(|_| can_go_on(&exploration)) {
             self.keep(checkpoints, &progress, exploration.found.as_ref())?;
         }

@@ -15,7 +15,7 @@ const SLICES_A_COPY: u64 = 128;
 
 /// Order in which parts of the larger table are filled. Each part is a number of adjacent slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waves {
+pub(super) struct Waves {
     /// Parts that are filled at the same time, wave after wave.
     pub parts: Vec<Range<u64>>,
     /// Parts before this one read a copy of the first slices, and are filled in the end.
@@ -26,7 +26,7 @@ pub(crate) struct Waves {
 
 impl Waves {
     /// Waves of a table that grows from `now` to `then` slices, in parts of `slices_a_part` slices.
-    pub(crate) fn new(now: u64, then: u64, slices_a_part: u64) -> Self {
+    pub(super) fn new(now: u64, then: u64, slices_a_part: u64) -> Self {
         // Slices of the smaller table that the first `parts` parts read.
         let read_by = |parts: u64| {
             let last = u128::from(then.min(parts * slices_a_part));
