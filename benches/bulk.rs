@@ -1,25 +1,23 @@
 //! Find-or-put in bulk beside ordinary find-or-put, of the same batches in device memory.
 //!
-//! Three tables, for vectors of 1, 2 and 4 words (WARPSET_BENCH_WIDTHS=2 measures only these):
+//! Three tables, for vectors of 2 words and of 1 (WARPSET_BENCH_WIDTHS=2 measures only these):
 //!
 //! - A batch into an empty table: duplication {2, 1} x fill at the end {0.25, 0.7, 0.9, 0.95}, counts only and with outcomes.
-//!   2^27 vectors of 1 and 2 words, half as many of 4 (WARPSET_BENCH_LOG2 sets another power of two).
+//!   2^27 vectors (WARPSET_BENCH_LOG2 sets another power of two).
 //! - A batch into a table that is 0.3 full, half of it seen: vectors / slots from 1/16 to 1. It shows where bulk begins to pay.
 //! - Skewed batches: with u random, vector number n u^3, n u^6, one of 1,024 vectors, one vector.
 //!
 //! Every count is checked. Of the smallest fill, also that each distinct vector is New once, and that all are found afterwards.
-//! Medians of 5 (3 of skewed batches) by device events. The scratch memory is kept from one batch to the next, so no time has its
-//! allocation. `memory`: milliseconds of one allocation and release of about as much.
+//! Medians of 5 by device events, where both ways alternate. The scratch memory is kept from one batch to the next, so no time has
+//! its allocation.
 //!
 //! `cargo bench --bench bulk` prints Markdown tables, in 10^9 vectors a second: ordinary, bulk, their ratio.
 
 mod support;
 
 use std::collections::HashSet;
-use std::time::Instant;
 use support::{Bench, Result, Vectors, median};
 use warpset::BucketTable;
-use warpset::gpu::cudarc_0_19::cudarc::driver::result::{free_sync, malloc_sync};
 use warpset::gpu::{Bulk, Counts, DeviceBatch};
 
 const REPEATS: usize = 5;
@@ -42,11 +40,10 @@ fn both(
     table: &BucketTable,
     vectors: &mut Vectors,
     outcomes: bool,
-    repeats: usize,
     prepare: &mut dyn FnMut() -> Result<()>,
 ) -> Result<([f64; 2], u64)> {
     let (mut times, mut new) = ([Vec::new(), Vec::new()], None);
-    for repeat in 0..=repeats {
+    for repeat in 0..=REPEATS {
         for (way, times) in WAYS.into_iter().zip(&mut times) {
             prepare()?;
             let (time, counts) = put(bench, table, vectors, way, outcomes)?;
@@ -64,20 +61,6 @@ fn both(
 fn rates(count: usize, times: [f64; 2]) -> String {
     let [direct, bulk] = times.map(|time| count as f64 / time / 1e6);
     format!("{direct:.1} | {bulk:.1} | {:.2}", bulk / direct)
-}
-
-/// Milliseconds of an allocation of scratch memory for the vectors and its release.
-fn memory(bench: &Bench, vectors: &Vectors, outcomes: bool) -> Result<f64> {
-    let bytes = vectors.count * (vectors.width * 9 + if outcomes { 7 } else { 0 });
-    bench.context.bind_to_thread()?;
-    let times = (0..REPEATS).map(|_| -> Result<f64> {
-        bench.stream.synchronize()?;
-        let start = Instant::now();
-        // SAFETY: the memory is freed once, and nothing uses it.
-        unsafe { free_sync(malloc_sync(bytes)?)? };
-        Ok(start.elapsed().as_secs_f64() * 1e3)
-    });
-    Ok(median(times.collect::<Result<Vec<f64>>>()?))
 }
 
 /// Checks that each distinct vector was New once, and that all are found.
@@ -101,7 +84,6 @@ fn check(bench: &Bench, table: &BucketTable, vectors: &mut Vectors) -> Result<()
 fn into_empty(bench: &Bench, width: usize, count: usize) -> Result<()> {
     for duplication in [2.0, 1.0] {
         let mut vectors = bench.vectors(width, count, duplication)?;
-        let (lists, results) = (memory(bench, &vectors, false)?, memory(bench, &vectors, true)?);
         let distinct = {
             let table = BucketTable::new(&bench.device, width, count as u64 * 5 / 4)?;
             bench.find_or_put(&table, &mut vectors)?.1.hits
@@ -109,11 +91,11 @@ fn into_empty(bench: &Bench, width: usize, count: usize) -> Result<()> {
         for fill in [0.25, 0.7, 0.9, 0.95] {
             let table = BucketTable::new(&bench.device, width, (distinct as f64 / fill) as u64)?;
             let mut clear = || -> Result<()> { Ok(table.clear()?) };
-            let (tally, _) = both(bench, &table, &mut vectors, false, REPEATS, &mut clear)?;
-            let (outcomes, new) = both(bench, &table, &mut vectors, true, REPEATS, &mut clear)?;
+            let (tally, _) = both(bench, &table, &mut vectors, false, &mut clear)?;
+            let (outcomes, new) = both(bench, &table, &mut vectors, true, &mut clear)?;
             assert_eq!(new, distinct);
             let (tally, outcomes) = (rates(count, tally), rates(count, outcomes));
-            println!("| {width} | {duplication} | {fill} | {tally} | {lists:.2} | {outcomes} | {results:.2} |");
+            println!("| {width} | {duplication} | {fill} | {tally} | {outcomes} |");
             if fill == 0.25 {
                 check(bench, &table, &mut vectors)?;
             }
@@ -136,8 +118,8 @@ fn into_filled(bench: &Bench, width: usize, slots: u64) -> Result<()> {
             table.clear()?;
             Ok(table.find_or_put_device(&bench.stream, DeviceBatch::new(&all.words, stored))?)
         };
-        let (tally, _) = both(bench, &table, &mut batch, false, REPEATS, &mut refill)?;
-        let (outcomes, _) = both(bench, &table, &mut batch, true, REPEATS, &mut refill)?;
+        let (tally, _) = both(bench, &table, &mut batch, false, &mut refill)?;
+        let (outcomes, _) = both(bench, &table, &mut batch, true, &mut refill)?;
         println!("| {width} | 1/{} | {} | {} |", 1 << log2, rates(count, tally), rates(count, outcomes));
     }
     Ok(())
@@ -165,8 +147,8 @@ fn skewed(bench: &Bench, width: usize, count: usize) -> Result<()> {
         let mut vectors = bench.upload(width, &words)?;
         let table = BucketTable::new(&bench.device, width, (pool as f64 / 0.7) as u64)?;
         let mut clear = || -> Result<()> { Ok(table.clear()?) };
-        let (tally, _) = both(bench, &table, &mut vectors, false, 3, &mut clear)?;
-        let (outcomes, _) = both(bench, &table, &mut vectors, true, 3, &mut clear)?;
+        let (tally, _) = both(bench, &table, &mut vectors, false, &mut clear)?;
+        let (outcomes, _) = both(bench, &table, &mut vectors, true, &mut clear)?;
         println!("| {width} | {name} | {} | {} |", rates(count, tally), rates(count, outcomes));
     }
     Ok(())
@@ -175,24 +157,17 @@ fn skewed(bench: &Bench, width: usize, count: usize) -> Result<()> {
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(27), |text| text.parse())?;
-    let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("2,4,1".into());
+    let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("2,1".into());
     let widths: Vec<usize> = widths.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
-    let of_width = |width: usize| 1usize << if width == 4 { log2 - 1 } else { log2 };
-    println!("{}, 2^{log2} vectors (half as many of 4 words), G/s, medians of {REPEATS}\n", bench.device);
-    println!("| words | duplication | fill | counts | bulk | ratio | memory | outcomes | bulk | ratio | memory |");
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    for width in &widths {
-        into_empty(&bench, *width, of_width(*width))?;
-    }
-    println!(
-        "\n| words | vectors / slots | counts | bulk | ratio | outcomes | bulk | ratio |\n|---|---|---|---|---|---|---|---|"
-    );
-    for width in &widths {
-        into_filled(&bench, *width, of_width(*width) as u64)?;
-    }
-    println!("\n| words | skewed | counts | bulk | ratio | outcomes | bulk | ratio |\n|---|---|---|---|---|---|---|---|");
-    for width in &widths {
-        skewed(&bench, *width, of_width(*width).min(1 << 25))?;
-    }
-    Ok(())
+    let header = |what| {
+        let line = format!("| words | {what} | counts | bulk | ratio | outcomes | bulk | ratio |");
+        println!("\n{line}\n{}|", "|---".repeat(line.matches('|').count() - 1));
+    };
+    println!("{}, 2^{log2} vectors, G/s, medians of {REPEATS}", bench.device);
+    header("duplication | fill");
+    widths.iter().try_for_each(|width| into_empty(&bench, *width, 1 << log2))?;
+    header("vectors / slots");
+    widths.iter().try_for_each(|width| into_filled(&bench, *width, 1 << log2))?;
+    header("skewed");
+    widths.iter().try_for_each(|width| skewed(&bench, *width, 1 << log2.min(25)))
 }

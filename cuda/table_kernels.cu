@@ -171,20 +171,18 @@ warpset_grow(View from, View to, u32 slices_a_part, u32 is_staged, u64* left, u6
 }
 #endif
 
-// Bulk find-or-put of a bucket table (src/backend/cuda/bulk.rs). A slice takes 32 KiB of shared memory for each word of a vector;
-// as many blocks as fit then have about 1,536 threads a multiprocessor.
-#if WARPSET_HAS_PART(12) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && \
-    (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2 || WARPSET_WIDTH == 4)
+// Bulk find-or-put of a bucket table (src/backend/cuda/bulk.rs). A slice takes 32 KiB of shared memory for each word of a vector.
+#if WARPSET_HAS_PART(12) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2)
 using Bulk = warpset::Bulk<Table>;
 
 // Two blocks a multiprocessor, because three have too few registers for a tile.
-WARPSET_KERNEL(Bulk::partition_threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
 {
     const Table table = Table::of(view);
     warpset::BulkPartition<Table>{table, pass}.run();
 }
 
-WARPSET_KERNEL(Bulk::fill_threads, WARPSET_WIDTH == 4 ? 1 : 3) warpset_bulk_fill(View view, warpset::BulkSlices slices)
+WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_fill(View view, warpset::BulkSlices slices)
 {
     const Table table = Table::of(view);
     warpset::BulkFiller<Table>{table, slices}.run();
@@ -195,7 +193,7 @@ WARPSET_KERNEL(256, 1) warpset_bulk_put_left(View view, warpset::BulkSlices slic
     warpset::put_left(Table::of(view), slices);
 }
 
-WARPSET_KERNEL(Bulk::partition_threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
 {
     warpset::replay_partition<Table>(pass);
 }

@@ -230,17 +230,6 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// returned. Nothing else uses them meanwhile.
     unsafe fn search_in_place(&self, search: SearchMode, batch: &BatchView) -> Result<()>;
 
-    /// Puts the vectors of a batch as [`search_in_place`](Self::search_in_place) does, while nothing else uses the table. May
-    /// wait, and allocate memory if some is free.
-    ///
-    /// # Safety
-    ///
-    /// As for [`search_in_place`](Self::search_in_place). The caller has the table alone, and the batch reports counts only.
-    unsafe fn put_in_place_alone(&self, batch: &BatchView) -> Result<()> {
-        // SAFETY: the caller guarantees the contract.
-        unsafe { self.search_in_place(SearchMode::FindOrPut, batch) }
-    }
-
     /// Puts the vectors in a range of slots of this table into `larger`, which is on the same machine, with several threads.
     /// `None`: nothing was done, and `core` launches kernels that export and put vectors. This is the default.
     fn rehash_by_threads(&self, _larger: &dyn Store, _slots: Range<u64>) -> Result<Option<Counts>> {

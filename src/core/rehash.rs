@@ -2,6 +2,7 @@
 
 use crate::backend::{Memory, Store};
 use crate::layout::Kernel;
+use crate::layout::search::SearchMode;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -46,9 +47,9 @@ impl dyn Store {
                 ..BatchView::default()
             };
             if batch.count > 0 {
-                // SAFETY: the buffers are large enough for the batch, and outlive the machine's work (waited for below). Both
-                // tables are borrowed, and nothing else knows the larger one yet.
-                unsafe { larger.put_in_place_alone(&batch)? };
+                // SAFETY: the buffers are large enough for the batch, and outlive the machine's work (waited for below); both
+                // tables are borrowed.
+                unsafe { larger.search_in_place(SearchMode::FindOrPut, &batch)? };
             }
         }
         let mut sums = Counts::default();

@@ -23,17 +23,13 @@
 // decided and different, or if all vectors that equal it are left. Step 3 begins its walk from the start. So no vector is stored
 // twice, and exactly one of equal vectors is New.
 //
-// Cells. A cell is a chunk, unless a chunk has 16 bytes: shared memory claims 8 bytes at most, so such a chunk is two cells that
-// are decided one after the other, like chunks. Its halves are compared with the halves of EMPTY. So a vector with such a half is
-// left, and so are all vectors of a slice that holds one. (Both are improbable: 2^-62 for random vectors.)
-//
 // A slice goes on a list if some of its vectors are left. If outcomes are wanted, these are the vectors without one. Otherwise
 // all vectors of the slice are put once more: those that were put are Seen, so counting New and Full counts each vector once.
 //
-// One H100, 2^28 vectors of 2 words, duplication 2, prototypes of these kernels, into an empty table at fill 0.25 / 0.7 / 0.95:
-// 43.8 / 46.6 / 36.9 G/s; with outcomes 28.3 / 34.1 / 28.8; ordinary find-or-put 17.0 / 16.8 / 13.3. Half as many vectors of 4
-// words at 0.7: 25.5, with outcomes 19.7, ordinary 14.7. Wider vectors gain less than the partition costs, by our estimate.
-// Each pass of the partition takes about as long as 1.1 copies of the vectors. Parts of 16 MiB that are put in L2 gain nothing.
+// One H200, 2^27 vectors, duplication 2, into an empty table filled to 0.25 / 0.7 / 0.9, G/s: 1 word 40.3 / 40.4 / 33.8 (ordinary
+// find-or-put 22.0 / 22.3 / 21.0), 2 words 32.2 / 30.6 / 25.2 (20.8 / 20.4 / 18.4). With outcomes 1.1 to 1.5 and 1.05 to 1.23
+// times ordinary find-or-put. Vectors of 4 words took 0.76 to 0.95 of its rate, so there are kernels for 1 and 2 words only. Each
+// pass of the partition takes about as long as 1.1 copies of the vectors. Parts of 16 MiB that are put in L2 gain nothing.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
@@ -51,26 +47,9 @@ namespace warpset {
 
 using u16 = unsigned short;
 
-// A whole vector as one value.
-template <u32 words>
-struct BulkUnit;
-template <>
-struct BulkUnit<1> {
-    using Type = u32;
-};
-template <>
-struct BulkUnit<2> {
-    using Type = u64;
-};
-template <>
-struct BulkUnit<4> {
-    using Type = u128;
-};
-
-// The seeds of the hash (core/hash.cuh), for at most four words. As arguments of a kernel they are constants, which take neither
-// loads nor registers.
+// The seeds of the hash (core/hash.cuh). As arguments of a kernel they are constants, which take neither loads nor registers.
 struct BulkSeeds {
-    u128 words[5];
+    u128 words[3];
 };
 
 // A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
@@ -93,7 +72,7 @@ struct BulkPass {
     u32 parts;               // of a segment, at most
 };
 
-static_assert(sizeof(BulkPass) == 192, "the size of `Pass` in src/backend/cuda/bulk.rs");
+static_assert(sizeof(BulkPass) == 160, "the size of `Pass` in src/backend/cuda/bulk.rs");
 
 // Slices with the vectors to put there. Mirrored by `Slices` in src/backend/cuda/bulk.rs.
 struct BulkSlices {
@@ -109,35 +88,31 @@ struct BulkSlices {
     u64 offered;        // vectors of the batch
 };
 
-static_assert(sizeof(BulkSlices) == 160, "the size of `Slices` in src/backend/cuda/bulk.rs");
+static_assert(sizeof(BulkSlices) == 128, "the size of `Slices` in src/backend/cuda/bulk.rs");
 
 // Functions of vectors and slices that the steps share.
 template <class Table>
 struct Bulk {
     static constexpr u32 width = Table::static_width;
-    using Main = typename Table::Main;
-    using Unit = typename BulkUnit<width>::Type;
+    // A vector is one chunk.
+    using Unit = typename Table::Main;
+    static_assert(sizeof(Unit) == width * sizeof(u32), "a vector of one or two words");
     using Warp = platform::Warp;
     using Block = platform::Block;
 
     // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
-    static constexpr u32 items = width == 1 ? 16 : width == 2 ? 12 : 6;
-    static constexpr u32 partition_threads = 512, fill_threads = width == 4 ? 1024 : 512;
+    static constexpr u32 items = width == 1 ? 16 : 12;
+    static constexpr u32 threads = 512;
     static constexpr u16 no_place = 0xFFFF;
 
-    // Bytes of scratch memory of a block of this number of threads that partitions into this number of parts.
-    WARPSET_FN static constexpr u32 partition_bytes(u32 threads, u32 parts)
-    {
-        return threads * items * (sizeof(Unit) + sizeof(u16)) + (3 * parts + 33) * 4;
-    }
-
-    // Threads of a block that partitions.
-    WARPSET_FN static constexpr u32 block() { return Block::template threads<partition_threads>(); }
+    // Threads of a block that partitions, replays or fills.
+    WARPSET_FN static constexpr u32 block() { return Block::template threads<threads>(); }
 
     WARPSET_FN static u64 hash(const Table& table, const BulkSeeds& seeds, Unit unit)
     {
         PartialHash sum;
-        add(sum, seeds, unit);
+        if constexpr (width == 1) sum.add_last(seeds.words[0], unit);
+        else sum.add_pair(seeds.words[0], seeds.words[1], static_cast<u32>(unit), static_cast<u32>(unit >> 32));
         return sum.finish(seeds.words[width], table.view.hash_mask);
     }
 
@@ -149,40 +124,14 @@ struct Bulk {
     // Find-or-put by a thread. A separate function, because calls are rare.
     WARPSET_CALLED static Outcome put_directly(const Table& table, Unit unit, BatchCounts* counts)
     {
-        u32 words[width];
-        split(unit, words);
+        u32 words[width] = {static_cast<u32>(unit)};
+        if constexpr (width == 2) words[1] = static_cast<u32>(unit >> 32);
         const Outcome outcome = table.find_or_put(WordVector{words}).outcome;
         if (counts) {
             platform::count_relaxed(&counts->hits, outcome == Outcome::New);
             platform::count_relaxed(&counts->full, outcome == Outcome::Full);
         }
         return outcome;
-    }
-
-private:
-    WARPSET_FN static void add(PartialHash& sum, const BulkSeeds& seeds, u32 unit) { sum.add_last(seeds.words[0], unit); }
-    WARPSET_FN static void add(PartialHash& sum, const BulkSeeds& seeds, u64 unit) { add_pair<0>(sum, seeds, unit); }
-    WARPSET_FN static void add(PartialHash& sum, const BulkSeeds& seeds, u128 unit)
-    {
-        add_pair<0>(sum, seeds, unit.low);
-        add_pair<2>(sum, seeds, unit.high);
-    }
-    template <u32 word>
-    WARPSET_FN static void add_pair(PartialHash& sum, const BulkSeeds& seeds, u64 pair)
-    {
-        sum.add_pair(seeds.words[word], seeds.words[word + 1], static_cast<u32>(pair), static_cast<u32>(pair >> 32));
-    }
-
-    WARPSET_FN static void split(u32 unit, u32* words) { words[0] = unit; }
-    WARPSET_FN static void split(u64 unit, u32* words)
-    {
-        words[0] = static_cast<u32>(unit);
-        words[1] = static_cast<u32>(unit >> 32);
-    }
-    WARPSET_FN static void split(u128 unit, u32* words)
-    {
-        split(unit.low, words);
-        split(unit.high, words + 2);
     }
 };
 
@@ -398,42 +347,32 @@ WARPSET_FN void replay_partition(const BulkPass& pass)
 template <class Table>
 struct BulkFiller {
     using Of = Bulk<Table>;
-    using Main = typename Of::Main;
     using Unit = typename Of::Unit;
     using Block = platform::Block;
-    using Cell = typename Choose<sizeof(Main) == 16, u64, Main>::Type;
-    static constexpr u32 cells_a_slot = sizeof(Unit) / sizeof(Cell), cells_a_row = 16 / sizeof(Cell);
-    static constexpr bool halves_chunks = sizeof(Main) == 16;
-    static_assert(cells_a_slot <= 2 && cells_a_slot <= cells_a_row, "a slot is in one row");
-
-    WARPSET_FN static constexpr u32 block() { return Block::template threads<Of::fill_threads>(); }
-
-    struct Cells {
-        Cell value[cells_a_slot];
-    };
+    static constexpr u32 slots_per_bucket = typename Table::Layout{}.slots_per_bucket();
+    static constexpr u32 bucket_bytes = typename Table::Layout{}.bucket_main_bytes();
 
     const Table& table;
     const BulkSlices& bulk;
-    u8* image;    // the slice in shared memory
-    u32* refuse;  // not 0: all vectors of the slice are left
+    Unit* image;  // the slice in shared memory
     u32* left;    // vectors that are left
 
-    WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk) : table(table), bulk(bulk), image(Block::scratch())
+    WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk)
+        : table(table), bulk(bulk), image(reinterpret_cast<Unit*>(Block::scratch()))
     {
-        refuse = reinterpret_cast<u32*>(image + slice_bytes());
-        left = refuse + 1;
+        left = reinterpret_cast<u32*>(Block::scratch() + slice_bytes());
     }
 
-    WARPSET_FN u32 slice_bytes() const { return table.view.slice_buckets * table.layout.bucket_main_bytes(); }
+    WARPSET_FN u32 slice_bytes() const { return table.view.slice_buckets * bucket_bytes; }
 
     WARPSET_FN void run() const
     {
         // Nothing has been put yet, so EMPTY need not be read. (A block that begins later may see that others have put vectors.
         // Then it reads the slice, which is EMPTY.)
         const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
-        const u64 step = platform::Grid::threads() / block();
+        const u64 step = platform::Grid::threads() / Of::block();
         u64 hits = 0;
-        for (u64 slice = platform::Grid::thread() / block(); slice < bulk.slices; slice += step) {
+        for (u64 slice = platform::Grid::thread() / Of::block(); slice < bulk.slices; slice += step) {
             const u64 offered = bulk.sizes[slice];
             const u32 count = static_cast<u32>(offered < bulk.capacity ? offered : bulk.capacity);
             if (count != 0) hits += fill(slice, count, is_empty);
@@ -450,97 +389,48 @@ private:
     {
         const u64 first = slice * table.view.slice_buckets;
         u128* const slots = reinterpret_cast<u128*>(table.view.slots + table.layout.main_offset(first));
-        const u32 rows = slice_bytes() / 16;
-        if (Block::thread() == 0) *refuse = *left = 0;
-        Block::sync();
-        if (is_empty) clear(first);
-        else read(first, slots);
+        u128* const rows = reinterpret_cast<u128*>(image);
+        const u32 thread = Block::thread(), threads = Of::block(), row_count = slice_bytes() / sizeof(u128);
+        if (thread == 0) *left = 0;
+        if (is_empty) {
+            for (u32 slot = thread; slot < table.view.slice_buckets * slots_per_bucket; slot += threads)
+                table.empty_chunk(table.empty_class(first + slot / slots_per_bucket, slot % slots_per_bucket), image[slot]);
+        } else {
+            WARPSET_UNROLL_BY(4)
+            for (u32 row = thread; row < row_count; row += threads) rows[row] = slots[row];
+        }
         Block::sync();
         const Unit* const vectors = reinterpret_cast<const Unit*>(bulk.vectors) + slice * bulk.capacity;
         u32 hits = 0;
         bool some_left = false;
-        const bool is_refused = halves_chunks && *refuse != 0;
         // The next vector is requested before this one is put.
         Unit next{};
-        if (Block::thread() < count) next = platform::load_input(vectors + Block::thread());
-        for (u32 at = Block::thread(); at < count; at += block()) {
+        if (thread < count) next = platform::load_input(vectors + thread);
+        for (u32 at = thread; at < count; at += threads) {
             const Unit unit = next;
-            if (at + block() < count) next = platform::load_input(vectors + at + block());
-            const Outcome outcome = is_refused ? Outcome::Pending : put(first, unit);
+            if (at + threads < count) next = platform::load_input(vectors + at + threads);
+            const Outcome outcome = put(first, unit);
             hits += outcome == Outcome::New;
             some_left |= outcome == Outcome::Pending;
             if (bulk.outcomes) bulk.outcomes[slice * bulk.capacity + at] = static_cast<u8>(outcome);
         }
         if (some_left) platform::fetch_add_shared(left, 1);
         Block::sync();
-        if (!is_refused) {
-            WARPSET_UNROLL_BY(4)
-            for (u32 row = Block::thread(); row < rows; row += block())
-                slots[row] = reinterpret_cast<const u128*>(image)[row];
-        }
-        if (Block::thread() == 0 && *left != 0) bulk.left[platform::fetch_add_relaxed(bulk.left_count, 1)] = slice;
+        WARPSET_UNROLL_BY(4)
+        for (u32 row = thread; row < row_count; row += threads) slots[row] = rows[row];
+        // Relaxed: only the uniqueness of the place matters. The list is read by a later kernel.
+        if (thread == 0 && *left != 0) bulk.left[platform::fetch_add_relaxed(bulk.left_count, 1)] = slice;
         Block::sync();
         return hits;
     }
 
-    WARPSET_FN void read(u64 first, const u128* slots) const
+    // Whether some slots may not hold the vector, because it is EMPTY there.
+    WARPSET_FN bool may_be_barred(Unit unit) const
     {
-        const u32 rows = slice_bytes() / 16;
-        WARPSET_UNROLL_BY(4)
-        for (u32 row = Block::thread(); row < rows; row += block()) {
-            const u128 value = slots[row];
-            if constexpr (halves_chunks) {
-                // A row is a slot.
-                constexpr u32 in_bucket = table_slots_per_bucket();
-                u128 empty;
-                table.empty_chunk(table.empty_class(first + row / in_bucket, row % in_bucket), empty);
-                const bool is_half_empty = (value.low == empty.low) != (value.high == empty.high);
-                if (is_half_empty) platform::fetch_add_shared(refuse, 1);
-            }
-            reinterpret_cast<u128*>(image)[row] = value;
-        }
-    }
-
-    WARPSET_FN static constexpr u32 table_slots_per_bucket() { return typename Table::Layout{}.slots_per_bucket(); }
-
-    WARPSET_FN void clear(u64 first) const
-    {
-        constexpr u32 slots = table_slots_per_bucket();
-        const u32 all = table.view.slice_buckets * slots;
-        for (u32 slot = Block::thread(); slot < all; slot += block()) {
-            const u32 empty_class = table.empty_class(first + slot / slots, slot % slots);
-            WARPSET_UNROLL
-            for (u32 cell = 0; cell < cells_a_slot; ++cell)
-                reinterpret_cast<Cell*>(image)[slot * cells_a_slot + cell] = empty_cell(empty_class, cell);
-        }
-    }
-
-    // EMPTY of a class in a cell of a slot.
-    WARPSET_FN Cell empty_cell(u32 empty_class, u32 cell) const
-    {
-        Main chunk;
-        table.empty_chunk(empty_class, chunk);
-        return part_of(chunk, cell);
-    }
-    WARPSET_FN static u32 part_of(u32 chunk, u32) { return chunk; }
-    WARPSET_FN static u64 part_of(u64 chunk, u32) { return chunk; }
-    WARPSET_FN static u64 part_of(u128 chunk, u32 cell) { return cell == 0 ? chunk.low : chunk.high; }
-
-    WARPSET_FN static Cells cells_of(u32 unit) { return {{unit}}; }
-    WARPSET_FN static Cells cells_of(u64 unit) { return {{unit}}; }
-    WARPSET_FN static Cells cells_of(u128 unit) { return {{unit.low, unit.high}}; }
-
-    // Whether a cell of the vector may be EMPTY in some slot.
-    WARPSET_FN bool may_be_barred(const Cells& vector) const
-    {
-        bool may = false;
-        WARPSET_UNROLL
-        for (u32 cell = 0; cell < cells_a_slot; ++cell) {
-            // The class is in the low bits of the first word.
-            const Cell difference = vector.value[cell] ^ empty_cell(0, cell);
-            may |= difference < table.layout.empty_classes();
-        }
-        return may;
+        Unit empty;
+        table.empty_chunk(0, empty);
+        // The class is in the low bits of the first word.
+        return (unit ^ empty) < table.layout.empty_classes();
     }
 
     // Find-or-put in the slice. Pending: the vector is left.
@@ -548,21 +438,24 @@ private:
     // In each turn a lane reads a bucket, and claims a slot at most once, so that the lanes of a warp do both together.
     WARPSET_FN Outcome put(u64 first, Unit unit) const
     {
-        const Cells vector = cells_of(unit);
-        if (may_be_barred(vector)) return Outcome::Pending;
+        if (may_be_barred(unit)) return Outcome::Pending;
         Probe probe = Probe::of_first_bucket(Of::hash(table, bulk.seeds, unit), table.view);
         u32 in_slice = static_cast<u32>(probe.bucket) & table.view.slice_mask, index = 0;  // slots before `index` are different
         while (true) {
             const u32 class_of_bucket = Table::class_of_bucket(first + in_slice);
-            Cell* const bucket = reinterpret_cast<Cell*>(image + in_slice * bucket_bytes());
-            const Candidate candidate = candidate_in(bucket, class_of_bucket, vector, index);
+            Unit* const bucket = image + in_slice * slots_per_bucket;
+            const Candidate candidate = candidate_in(bucket, class_of_bucket, unit, index);
             if (candidate.holds) return Outcome::Seen;
-            if (candidate.index < table_slots_per_bucket()) {
-                const Decision decision = claim_slot(bucket, class_of_bucket, vector, candidate.index);
+            if (candidate.index < slots_per_bucket) {
+                Unit empty;
+                table.empty_chunk(table.class_in(class_of_bucket, candidate.index), empty);
+                // Relaxed: the value read is the value compared. Only threads of this block use the slice.
+                const Unit now = platform::compare_and_swap_shared(bucket + candidate.index, empty, unit);
+                const Decision decision = warpset::decision(now, empty, unit);
                 if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
             }
             index = candidate.index + 1;
-            if (index < table_slots_per_bucket()) continue;
+            if (index < slots_per_bucket) continue;
             index = 0;
             if (probe.probes == 0) probe.make_step(table.view);
             if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;
@@ -575,46 +468,22 @@ private:
         bool holds;  // the vector
     };
 
-    WARPSET_FN static constexpr u32 bucket_bytes() { return typename Table::Layout{}.bucket_main_bytes(); }
-
-    WARPSET_FN Candidate candidate_in(const Cell* bucket, u32 class_of_bucket, const Cells& vector, u32 index) const
+    WARPSET_FN Candidate candidate_in(const Unit* bucket, u32 class_of_bucket, Unit unit, u32 index) const
     {
-        constexpr u32 rows = bucket_bytes() / 16, slots_a_row = cells_a_row / cells_a_slot;
-        platform::Row<Cell, cells_a_row> seen[rows];
+        constexpr u32 rows = bucket_bytes / 16, in_row = 16 / sizeof(Unit);
+        platform::Row<Unit, in_row> seen[rows];
         WARPSET_UNROLL
-        for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * cells_a_row, seen[row]);
-        Candidate candidate{table_slots_per_bucket(), false};
+        for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * in_row, seen[row]);
+        Candidate candidate{slots_per_bucket, false};
         WARPSET_UNROLL
-        for (u32 from_end = 1; from_end <= table_slots_per_bucket(); ++from_end) {
-            const u32 slot = table_slots_per_bucket() - from_end;
-            const u32 empty_class = table.class_in(class_of_bucket, slot);
-            bool holds = true, is_different = slot < index;
-            WARPSET_UNROLL
-            for (u32 cell = 0; cell < cells_a_slot; ++cell) {
-                const Cell now = seen[slot / slots_a_row].chunk[slot % slots_a_row * cells_a_slot + cell];
-                const bool is_same = now == vector.value[cell];
-                holds &= is_same;
-                is_different |= !is_same && now != empty_cell(empty_class, cell);
-            }
-            if (!is_different) candidate = {slot, holds};
+        for (u32 from_end = 1; from_end <= slots_per_bucket; ++from_end) {
+            const u32 slot = slots_per_bucket - from_end;
+            const Unit now = seen[slot / in_row].chunk[slot % in_row];
+            Unit empty;
+            table.empty_chunk(table.class_in(class_of_bucket, slot), empty);
+            if (slot >= index && (now == unit || now == empty)) candidate = {slot, now == unit};
         }
         return candidate;
-    }
-
-    // Decides the cells of a slot in favour of the vector, as far as they are not decided.
-    WARPSET_FN Decision claim_slot(Cell* bucket, u32 class_of_bucket, const Cells& vector, u32 index) const
-    {
-        const u32 empty_class = table.class_in(class_of_bucket, index);
-        Decision decision = Decision::Agreed;
-        WARPSET_UNROLL
-        for (u32 cell = 0; cell < cells_a_slot; ++cell) {
-            if (decision == Decision::Different) continue;
-            const Cell empty = empty_cell(empty_class, cell), value = vector.value[cell];
-            // Relaxed: the value read is the value compared. Only threads of this block use the slice.
-            const Cell now = platform::compare_and_swap_shared(bucket + index * cells_a_slot + cell, empty, value);
-            decision = warpset::decision(now, empty, value);
-        }
-        return decision;
     }
 };
 

@@ -2,7 +2,7 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/bulk.cuh.
 
-use super::bulk_plan::{Bulk, Level, PARTITION_THREADS, Plan};
+use super::bulk_plan::{Bulk, Level, Plan, THREADS};
 use super::growth::unless_short;
 use super::kernels::BulkKernels;
 use super::store::{CudaStore, MAX_BATCH, argument, view_argument};
@@ -10,14 +10,13 @@ use super::{Gpu, cuda, pass};
 use crate::Result;
 use crate::backend::{Launch, Machine, Memory, Region};
 use crate::layout::search::SearchMode;
-use crate::layout::size::Slices as SlicesOf;
 use crate::layout::view::BatchView;
 use cudarc::driver::{CudaFunction, CudaStream, result};
 use std::ffi::c_void;
 use std::sync::{MutexGuard, PoisonError};
 
 /// Seeds of the hash: `warpset::BulkSeeds` of bulk.cuh.
-type Seeds = [[u64; 2]; 5];
+type Seeds = [[u64; 2]; 3];
 
 /// `warpset::BulkPass` of bulk.cuh.
 #[derive(Clone, Copy)]
@@ -57,7 +56,7 @@ struct Slices {
 }
 
 // As bulk.cuh asserts.
-const _: () = assert!(size_of::<Pass>() == 192 && size_of::<Slices>() == 160);
+const _: () = assert!(size_of::<Pass>() == 160 && size_of::<Slices>() == 128);
 
 /// A batch that is being put in bulk.
 struct Batch<'a> {
@@ -121,14 +120,14 @@ impl Batch<'_> {
 impl CudaStore {
     /// Whether a batch of `count` vectors is put in bulk, if there is memory.
     pub(crate) fn takes_bulk(&self, bulk: Bulk, count: u64, has_outcomes: bool) -> bool {
-        if count == 0 || self.spec.bulk_bytes().is_none() {
-            return false;
-        }
-        let Some(slots) = self.slots_in_slices() else { return false };
+        let is_possible = count > 0 && self.spec.bulk_bytes().is_some() && self.slices_of(self.slots_now()).is_some();
         match bulk {
             Bulk::Never => false,
-            Bulk::WhenFaster => self.slots.bytes > self.gpu().l2_bytes && self.spec.is_faster_in_bulk(count, slots, has_outcomes),
-            Bulk::Always => true,
+            Bulk::WhenFaster => {
+                let is_beyond_l2 = self.slots.bytes > self.gpu().l2_bytes;
+                is_possible && is_beyond_l2 && self.spec.is_faster_in_bulk(count, self.slots_now(), has_outcomes)
+            }
+            Bulk::Always => is_possible,
         }
     }
 
@@ -137,12 +136,9 @@ impl CudaStore {
         self.bulk_scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of slots, if the table has slices.
-    fn slots_in_slices(&self) -> Option<u64> {
+    fn slots_now(&self) -> u64 {
         let geometry = self.kernels.geometry;
-        let buckets = self.slots.bytes / u64::from(geometry.block_bytes) * u64::from(geometry.buckets_per_block);
-        let has_slices = SlicesOf::of(buckets, geometry.slots_per_bucket).slice_mask != u32::MAX;
-        has_slices.then_some(geometry.slots(buckets))
+        geometry.slots(self.slots.bytes / u64::from(geometry.block_bytes) * u64::from(geometry.buckets_per_block))
     }
 
     /// Puts a batch in device memory, in bulk if [`takes_bulk`](Self::takes_bulk) allows it and there is memory. Waits for all
@@ -175,20 +171,16 @@ impl CudaStore {
     /// As for [`put_alone`](Self::put_alone). The table has slices, and its spec has kernels for bulk.
     unsafe fn put_in_bulk(&self, spare: u64, batch: &BatchView, stream: &CudaStream) -> Result<bool> {
         let (gpu, machine): (&Gpu, &dyn Machine) = (self.gpu(), &self.machine);
-        let geometry = self.kernels.geometry;
-        let slots = self.slots_in_slices().expect("the caller has checked that the table has slices");
-        let slice_buckets = SlicesOf::of(slots / u64::from(geometry.slots_per_bucket), geometry.slots_per_bucket).slice_buckets;
-        let slices = slots / u64::from(geometry.slots_per_bucket) / u64::from(slice_buckets);
-        let has_outcomes = batch.outcomes != 0;
-        let Some(plan) = Plan::new(self.spec, batch.count, slices, has_outcomes) else { return Ok(false) };
-        // With the numbers of vectors that are refused and left.
-        let fill_bytes = geometry.bytes(slice_buckets.into()) + 16;
+        let (slices, slice_buckets) = self.slices_of(self.slots_now()).expect("the caller has checked that the table has slices");
+        let Some(plan) = Plan::new(self.spec, batch.count, slices, batch.outcomes != 0) else { return Ok(false) };
+        // With the number of vectors that are left.
+        let fill_bytes = self.kernels.geometry.bytes(slice_buckets) + 16;
         let [partition_bytes, replay_bytes] = plan.shared_bytes(self.spec);
         let most_tiles = plan.levels.iter().map(|level| level.tiles).max().unwrap_or(0);
-        let shared = gpu.shared_bytes;
         let kept = self.kept_scratch().take();
         let spare = spare.saturating_add(kept.as_ref().map_or(0, |kept| kept.bytes));
-        if plan.bytes > spare || fill_bytes.max(partition_bytes).max(replay_bytes) > shared || most_tiles > i32::MAX as u64 {
+        let is_too_large = fill_bytes.max(partition_bytes).max(replay_bytes) > gpu.shared_bytes || most_tiles > i32::MAX as u64;
+        if plan.bytes > spare || is_too_large {
             return Ok(false);
         }
         let kernels = self.kernels.bulk(gpu)?;
@@ -236,22 +228,22 @@ impl CudaStore {
         let (view, passes, slices) = (view_argument(&self.view), batch.passes(), batch.slices());
         let tiles = |number: usize| batch.plan.levels[number].tiles as u32;
         for (number, pass) in passes.iter().enumerate() {
-            let shape = (tiles(number), PARTITION_THREADS, shapes.partition);
+            let shape = (tiles(number), THREADS, shapes.partition);
             launch(&kernels.partition, shape, &mut [view, argument(pass)])?;
         }
         let resident = {
             let _current = gpu.bind()?;
             kernels
                 .fill
-                .occupancy_max_active_blocks_per_multiprocessor(kernels.fill_threads, shapes.fill as usize, None)
+                .occupancy_max_active_blocks_per_multiprocessor(THREADS, shapes.fill as usize, None)
                 .map_err(cuda("asking for the occupancy"))?
         };
         let blocks = u64::from(gpu.multiprocessors * resident.max(1)).min(slices.slices) as u32;
-        launch(&kernels.fill, (blocks, kernels.fill_threads, shapes.fill), &mut [view, argument(&slices)])?;
+        launch(&kernels.fill, (blocks, THREADS, shapes.fill), &mut [view, argument(&slices)])?;
         launch(&kernels.put_left, (gpu.multiprocessors * 2, 256, 0), &mut [view, argument(&slices)])?;
         if slices.outcomes != 0 {
             for (number, pass) in passes.iter().enumerate().rev() {
-                launch(&kernels.replay, (tiles(number), PARTITION_THREADS, shapes.replay), &mut [argument(pass)])?;
+                launch(&kernels.replay, (tiles(number), THREADS, shapes.replay), &mut [argument(pass)])?;
             }
         }
         Ok(())

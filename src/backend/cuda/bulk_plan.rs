@@ -5,9 +5,10 @@ use crate::layout::Kind;
 
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
-/// Only bucket tables of 1, 2 and 4 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^28 vectors took 0.6 of the
-/// time of ordinary find-or-put for 1 word, and 0.8 for 2 words, into empty tables that they filled to 0.7.
+/// Only bucket tables of 1 and 2 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
+/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors took 0.55 of the
+/// time of ordinary find-or-put for 1 word, and 0.67 for 2 words, into empty tables that they filled to 0.7; 0.7 to 0.95 with
+/// outcomes. Vectors of 4 words took longer in bulk.
 ///
 /// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
 /// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
@@ -22,15 +23,15 @@ pub enum Bulk {
     /// Never.
     #[default]
     Never,
-    /// If it is faster: the table is larger than the L2 cache, and the batch has at least 0.13 vectors of 1 word, or 0.2 of 2
-    /// words, for each slot (with outcomes 0.25 and 0.5).
+    /// If it is faster: the table is larger than the L2 cache, and the batch has at least 1/8 as many vectors of 1 word as the
+    /// table has slots, or 1/4 as many of 2 words; with outcomes 1/4 and 1/2.
     WhenFaster,
     /// Whenever it is possible.
     Always,
 }
 
-/// Threads of a block that partitions: `partition_threads` of bulk.cuh.
-pub(super) const PARTITION_THREADS: u32 = 512;
+/// Threads of a block: `threads` of bulk.cuh.
+pub(super) const THREADS: u32 = 512;
 
 /// Most parts of a segment: their counters are in shared memory.
 const MOST_PARTS: u64 = 1024;
@@ -44,34 +45,23 @@ const ALIGNMENT: u64 = 256;
 impl Spec {
     /// Bytes of a vector, if tables of this spec take batches in bulk.
     pub(super) fn bulk_bytes(&self) -> Option<u64> {
-        let has_kernels = self.kind == Kind::Bucket && matches!(self.width(), 1 | 2 | 4) && self.slot_words() == self.width();
+        let has_kernels = self.kind == Kind::Bucket && matches!(self.width(), 1 | 2) && self.slot_words() == self.width();
         has_kernels.then_some(self.width() as u64 * 4)
     }
 
-    /// Vectors of a tile of the partition: `partition_threads` and `items` of bulk.cuh.
+    /// Vectors of a tile of the partition: `threads` and `items` of bulk.cuh.
     fn bulk_tile(&self) -> u64 {
-        let items = match self.width() {
-            1 => 16,
-            2 => 12,
-            _ => 6,
-        };
-        u64::from(PARTITION_THREADS) * items
+        u64::from(THREADS) * if self.width() == 1 { 16 } else { 12 }
     }
 
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots.
     ///
     /// On an H200, a batch of which half was seen, into tables that were 0.3 full: 1 word from 1/8 of the slots on, with outcomes
-    /// from 1/4; 2 words from 1/5 and 1/2. 4 words took longer at every size. (`cargo bench --bench bulk`, an earlier state of
-    /// the kernels, without the time to allocate scratch memory.)
+    /// from 1/4; 2 words from 1/4 and 1/2. (`cargo bench --bench bulk`, without the time to allocate scratch memory.)
     pub(super) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
-        let least = match (self.width(), has_outcomes) {
-            (1, false) => 0.13,
-            (1, true) => 0.25,
-            (2, false) => 0.2,
-            (2, true) => 0.5,
-            _ => return false,
-        };
-        count as f64 >= least * slots as f64
+        // For each slot one vector in this number.
+        let share = if self.width() == 1 { 8 } else { 4 } / if has_outcomes { 2 } else { 1 };
+        count >= slots.div_ceil(share)
     }
 }
 
@@ -191,7 +181,7 @@ mod tests {
 
     #[test]
     fn plans_have_a_part_for_each_slice() {
-        for words in [1, 2, 4] {
+        for words in [1, 2] {
             let spec = Spec::bucket(words, 16).unwrap();
             for slices in (8..2000).chain([4095, 4096, 4097, 23_405, 1 << 17, (1 << 20) - 1, 1 << 20]) {
                 for (count, has_outcomes) in [(1, true), (1000, false), (slices * 8192 / 4, true)] {
@@ -205,14 +195,24 @@ mod tests {
             }
             assert_eq!(Plan::new(spec, 1 << 20, (1 << 20) + 1, false), None);
         }
-        assert_eq!(Spec::bucket(3, 16).unwrap().bulk_bytes(), None);
+        for words in [3, 4] {
+            assert_eq!(Spec::bucket(words, 16).unwrap().bulk_bytes(), None);
+        }
         assert_eq!(Spec::tree(4, Strategy::default(), 16).unwrap().bulk_bytes(), None);
+    }
+
+    #[test]
+    fn batches_are_put_in_bulk_from_a_share_of_the_slots_on() {
+        for (words, has_outcomes, least) in [(1, false, 128), (1, true, 256), (2, false, 256), (2, true, 512)] {
+            let spec = Spec::bucket(words, 16).unwrap();
+            assert!(spec.is_faster_in_bulk(least, 1024, has_outcomes) && !spec.is_faster_in_bulk(least - 1, 1024, has_outcomes));
+        }
     }
 
     /// As the documentation says, from batches of the least size that is faster in bulk on.
     #[test]
     fn scratch_memory_is_a_small_multiple_of_the_vectors() {
-        for (words, fill, most, most_with_outcomes) in [(2, 0.15, 2.6, 9.0), (2, 1.4, 2.2, 7.5), (4, 0.4, 2.4, 8.5)] {
+        for (words, fill, most, most_with_outcomes) in [(1, 0.125, 2.6, 9.0), (2, 0.25, 2.5, 9.0), (2, 1.4, 2.2, 7.5)] {
             let (spec, slots) = (Spec::bucket(words, 16).unwrap(), 1u64 << 28);
             let count = (slots as f64 * fill) as u64;
             let bytes = |has_outcomes| Plan::new(spec, count, slots / 8192, has_outcomes).unwrap().bytes as f64;

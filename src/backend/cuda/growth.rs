@@ -52,19 +52,23 @@ impl Plan {
 }
 
 impl CudaStore {
+    /// Number of slices of a table of this kind with this number of slots, and the buckets of each; `None` if it has none.
+    pub(super) fn slices_of(&self, slots: u64) -> Option<(u64, u64)> {
+        let geometry = self.kernels.geometry;
+        let buckets = slots / u64::from(geometry.slots_per_bucket);
+        let Slices { slice_buckets, slice_mask } = Slices::of(buckets, geometry.slots_per_bucket);
+        (slice_mask != u32::MAX).then(|| (buckets / u64::from(slice_buckets), slice_buckets.into()))
+    }
+
     /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
     /// short, or too many vectors are left.
     pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
         let geometry = self.kernels.geometry;
-        let slices_of = |slots: u64| {
-            let buckets = slots / u64::from(geometry.slots_per_bucket);
-            let Slices { slice_buckets, slice_mask } = Slices::of(buckets, geometry.slots_per_bucket);
-            (slice_mask != u32::MAX).then(|| (buckets / u64::from(slice_buckets), u64::from(slice_buckets)))
-        };
         if self.spec.kind != Kind::Bucket || self.spec != parameters.spec {
             return Ok(None);
         }
-        let (Some((now, slice_buckets)), Some((then, _))) = (slices_of(slots), slices_of(geometry.slots(parameters.buckets)))
+        let (Some((now, slice_buckets)), Some((then, _))) =
+            (self.slices_of(slots), self.slices_of(geometry.slots(parameters.buckets)))
         else {
             return Ok(None);
         };

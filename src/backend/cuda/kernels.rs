@@ -49,7 +49,7 @@ pub(crate) enum KernelSet {
     Columns = 10,
     /// Only for a bucket table: growth.
     Grow = 11,
-    /// Only for a bucket table of 1, 2 or 4 words: bulk find-or-put.
+    /// Only for a bucket table of 1 or 2 words: bulk find-or-put.
     Bulk = 12,
 }
 
@@ -77,8 +77,6 @@ pub(crate) struct Kernels {
 pub(super) struct BulkKernels {
     pub partition: CudaFunction,
     pub fill: CudaFunction,
-    /// Threads of a block of `fill`.
-    pub fill_threads: u32,
     pub put_left: CudaFunction,
     pub replay: CudaFunction,
 }
@@ -235,7 +233,7 @@ impl Kernels {
         })
     }
 
-    /// Bucket tables of 1, 2 and 4 words only.
+    /// Bucket tables of 1 and 2 words only.
     pub(super) fn bulk(&self, gpu: &Gpu) -> Result<&BulkKernels> {
         first_time(gpu, &self.bulk, || {
             let module = gpu.table_kernels(self.spec, KernelSet::Bulk)?;
@@ -247,8 +245,6 @@ impl Kernels {
             Ok(BulkKernels {
                 partition: in_shared("warpset_bulk_partition")?,
                 fill: in_shared("warpset_bulk_fill")?,
-                // `fill_threads` of bulk.cuh.
-                fill_threads: if self.spec.width() == 4 { 1024 } else { 512 },
                 put_left: function(&module, "warpset_bulk_put_left")?,
                 replay: in_shared("warpset_bulk_replay")?,
             })

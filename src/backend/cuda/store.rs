@@ -1,7 +1,6 @@
 //! One table of a fixed size on a GPU.
 
 use super::Gpu;
-use super::bulk_plan::Bulk;
 use super::kernels::{Kernels, SearchKernel};
 use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
@@ -240,14 +239,6 @@ impl Store for CudaStore {
         // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
         // other kernels and copies. `drop` waits before the table's memory is freed.
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
-    }
-
-    unsafe fn put_in_place_alone(&self, batch: &BatchView) -> Result<()> {
-        // SAFETY: the caller guarantees the contract.
-        let put = unsafe { self.put_alone(Bulk::WhenFaster, u64::MAX, batch, &self.gpu().stream) };
-        // The caller of the library has not asked for bulk.
-        self.kept_scratch().take();
-        put
     }
 
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {

@@ -44,7 +44,7 @@ struct Level {
 impl BulkPut {
     /// Whether a spec has the kernels.
     pub fn exists(kernels: &Kernels) -> bool {
-        matches!(kernels.width(), 1 | 2 | 4) && kernels.slot_words() == kernels.width()
+        matches!(kernels.width(), 1 | 2) && kernels.slot_words() == kernels.width()
     }
 
     pub fn new(kernels: &'static Kernels) -> Self {
@@ -53,11 +53,7 @@ impl BulkPut {
 
     /// Vectors of a thread in a tile: `items` of bulk.cuh.
     fn items(&self) -> usize {
-        match self.kernels.width() {
-            1 => 16,
-            2 => 12,
-            _ => 6,
-        }
+        if self.kernels.width() == 1 { 16 } else { 12 }
     }
 
     fn search(&self, batch: &Batch) -> Grid {
@@ -123,7 +119,7 @@ impl Program for BulkPut {
         let counts = zeros(memory, "counts", 40);
         let (threads, blocks) = (WARP * rng.random_range(1..=2), rng.random_range(1..=2));
         let tile = (threads * self.items()) as u64;
-        let mut seeds = [[0u64; 2]; 5];
+        let mut seeds = [[0u64; 2]; 3];
         seeds[..=kernels.width()].copy_from_slice(memory.read_at(table.view.roots.seeds, kernels.width() + 1));
         let (mut passes, mut from, mut from_counts, mut from_outcomes) = (Vec::new(), words as u64, 0, outcomes);
         for (level, to_capacity) in levels.iter().zip(capacities) {

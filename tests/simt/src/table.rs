@@ -51,13 +51,14 @@ pub struct Kernels {
     pub list_holes: Kernel,
     /// Bucket tables only.
     pub grow: Kernel,
-    /// Bucket tables of 1, 2 and 4 words only.
+    /// Bucket tables of 1 and 2 words only.
     pub bulk_partition: Kernel,
     pub bulk_fill: Kernel,
     pub bulk_put_left: Kernel,
     pub bulk_replay: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
+    walk: unsafe extern "C" fn(*const View, *const [u64; 2], *const u32, *mut u64) -> u32,
 }
 
 // SAFETY: the fields are constants: function pointers, and a pointer to a constant.
@@ -168,7 +169,7 @@ pub struct BulkArgument {
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Zeroable)]
 pub struct BulkPass {
-    pub seeds: [[u64; 2]; 5],
+    pub seeds: [[u64; 2]; 3],
     pub from: u64,
     pub from_counts: u64,
     pub from_capacity: u64,
@@ -189,7 +190,7 @@ pub struct BulkPass {
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Zeroable)]
 pub struct BulkSlices {
-    pub seeds: [[u64; 2]; 5],
+    pub seeds: [[u64; 2]; 3],
     pub vectors: u64,
     pub sizes: u64,
     pub capacity: u64,
@@ -636,6 +637,20 @@ impl Table {
         assert_eq!(words.len(), self.kernels.slot_words());
         // SAFETY: `words` has as many words as a slot; the function touches nothing else.
         unsafe { (self.kernels.is_barred)(&self.view, words.as_ptr(), slot) }
+    }
+
+    /// Returns the slots of the walk of a vector (or root pair), in order, as far as find-or-put goes. Not for indexed tables.
+    pub fn walk(&self, memory: &Memory, words: &[u32]) -> Vec<u64> {
+        if let Some(layout) = &self.layout {
+            return layout.walk_of_find_or_put(self.key(words));
+        }
+        assert_eq!(words.len(), self.kernels.slot_words());
+        let seeds: &[[u64; 2]] = memory.read_at(self.view.roots.seeds, words.len() + 1);
+        let mut buckets = vec![0; self.view.roots.probe_limit as usize];
+        // SAFETY: there are a seed for each word and one more, as many words as a slot has, and room for `probe_limit` buckets.
+        let count = unsafe { (self.kernels.walk)(&self.view, seeds.as_ptr(), words.as_ptr(), buckets.as_mut_ptr()) };
+        let a_bucket = self.slots / self.view.roots.buckets;
+        buckets[..count as usize].iter().flat_map(|bucket| bucket * a_bucket..(bucket + 1) * a_bucket).collect()
     }
 }
 
