@@ -7,7 +7,7 @@
 //! - A batch into a table that is 0.3 full, half of it seen: vectors / slots from 1/16 to 1. It shows where bulk begins to pay.
 //! - Skewed batches: with u random, vector number n u^3, n u^6, one of 1,024 vectors, one vector.
 //!
-//! Every count is checked. Of the smallest fill, also that each distinct vector is New once, and that all are found afterwards.
+//! Every count is checked: both ways find as many new vectors, and none is full.
 //! Medians of 5 by device events, where both ways alternate. The scratch memory is kept from one batch to the next, so no time has
 //! its allocation.
 //!
@@ -15,7 +15,6 @@
 
 mod support;
 
-use std::collections::HashSet;
 use support::{Bench, Result, Vectors, median};
 use warpset::BucketTable;
 use warpset::gpu::{Bulk, Counts, DeviceBatch};
@@ -63,24 +62,6 @@ fn rates(count: usize, times: [f64; 2]) -> String {
     format!("{direct:.1} | {bulk:.1} | {:.2}", bulk / direct)
 }
 
-/// Checks that each distinct vector was New once, and that all are found.
-fn check(bench: &Bench, table: &BucketTable, vectors: &mut Vectors) -> Result<()> {
-    table.clear()?;
-    let (_, counts) = put(bench, table, vectors, Bulk::Always, true)?;
-    let few = vectors.count.min(1 << 22);
-    let (words, outcomes) = (bench.stream.clone_dtoh(&vectors.words)?, bench.stream.clone_dtoh(&vectors.outcomes)?);
-    let new = outcomes.iter().filter(|outcome| **outcome == 1).count() as u64;
-    assert_eq!(new, counts.hits, "outcomes say what the counts say");
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, 1 | 2)), "each vector has an outcome");
-    let mut seen = HashSet::with_capacity(few);
-    let firsts = words.chunks_exact(vectors.width).zip(&outcomes).filter(|(_, outcome)| **outcome == 1).take(few);
-    assert!(firsts.into_iter().all(|(vector, _)| seen.insert(vector)), "no vector is new twice");
-    assert_eq!(table.len()?, counts.hits);
-    assert_eq!(put(bench, table, vectors, Bulk::Never, false)?.1.hits, 0, "all vectors are found");
-    assert_eq!(put(bench, table, vectors, Bulk::Always, true)?.1.hits, 0, "all vectors are found in bulk");
-    Ok(())
-}
-
 fn into_empty(bench: &Bench, width: usize, count: usize) -> Result<()> {
     for duplication in [2.0, 1.0] {
         let mut vectors = bench.vectors(width, count, duplication)?;
@@ -96,9 +77,6 @@ fn into_empty(bench: &Bench, width: usize, count: usize) -> Result<()> {
             assert_eq!(new, distinct);
             let (tally, outcomes) = (rates(count, tally), rates(count, outcomes));
             println!("| {width} | {duplication} | {fill} | {tally} | {outcomes} |");
-            if fill == 0.25 {
-                check(bench, &table, &mut vectors)?;
-            }
         }
     }
     Ok(())

@@ -123,6 +123,7 @@ impl RawTable {
 
     fn budget(&self, limit: MemoryLimit) -> Result<Budget> {
         let held = self.bytes();
+        self.look().store.free_scratch();
         Ok(match limit {
             MemoryLimit::Reserved(limit) => Budget { limit, taste: Taste::Early, held, is_of_device: false },
             MemoryLimit::Shared(limit) => {

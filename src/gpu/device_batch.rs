@@ -3,9 +3,10 @@
 use super::Stream;
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
-use crate::backend::cuda::{Bulk, CudaStore, Gpu};
+use crate::backend::cuda::{CudaStore, Gpu};
 use crate::core::table::TableState;
 use crate::layout::SearchMode;
+use crate::layout::bulk::Bulk;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, MemoryLimit, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
@@ -193,9 +194,10 @@ impl<K: Key, S: Storage> Table<K, S> {
         self.search_device(SearchMode::Find, name, &sized, stream.into().stream, DeviceBatch { bulk: Bulk::Never, ..batch })
     }
 
-    /// Bytes that a batch in bulk may take besides the table: what the memory limit leaves, and what is free.
-    fn spare(&self, sized: &TableState) -> Result<u64> {
-        let (free, limit) = (self.raw.device.machine.free_memory()?, self.raw.memory());
+    /// Bytes that a batch in bulk may take besides the table: what the memory limit leaves, and what is free, or kept for this.
+    fn spare(&self, sized: &TableState, store: &CudaStore) -> Result<u64> {
+        let kept = store.kept_scratch().as_ref().map_or(0, |kept| kept.bytes);
+        let (free, limit) = (self.raw.device.machine.free_memory()?.saturating_add(kept), self.raw.memory());
         let free = if matches!(limit, MemoryLimit::Shared(_)) { free / 8 * 7 } else { free };
         Ok(limit.bytes().saturating_sub(self.raw.bytes_of(sized)).min(free))
     }
@@ -212,7 +214,7 @@ impl<K: Key, S: Storage> Table<K, S> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         let gpu = store.gpu();
-        let bulk = if batch.takes_bulk(store) { Some((batch.bulk, self.spare(sized)?)) } else { None };
+        let bulk = if batch.takes_bulk(store) { Some((batch.bulk, self.spare(sized, store)?)) } else { None };
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes, .. } =
             batch;
         let search = if leaves_holes && search == SearchMode::FindOrPut { SearchMode::FindOrPutLeavingHoles } else { search };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use warpset::gpu::cudarc_0_19::DeviceExt;
 use warpset::gpu::cudarc_0_19::cudarc::driver::CudaStream;
 use warpset::gpu::{Bulk, Counts, DeviceBatch};
-use warpset::{BucketTable, Device, Error, Request, Tally, faults};
+use warpset::{BucketTable, Device, Error, MemoryLimit, Request, Tally, faults};
 
 tests![
     bulk_batches_report_what_ordinary_ones_do,
@@ -114,7 +114,7 @@ fn bulk_batches_report_what_ordinary_ones_do(device: &Device) {
     }
 }
 
-/// Equal vectors overflow their part. Dense integers have every pattern of EMPTY of one word.
+/// Equal vectors overflow their part.
 fn bulk_batches_of_vectors_that_are_alike(device: &Device) {
     for width in [1usize, 2] {
         let mut checked = Checked::new(device, width, SLICED, 5);
@@ -201,6 +201,11 @@ fn bulk_batches_without_memory(device: &Device) {
         put(&checked, Bulk::Always).unwrap();
         assert_eq!(checked.table.len().unwrap(), count.into());
     }
+    let checked = new();
+    checked.table.set_memory(MemoryLimit::Reserved(checked.table.bytes() + 4096));
+    let (tally, within_limit) = faults::count(|| put(&checked, Bulk::Always).unwrap().0);
+    assert_eq!(tally.new, count.into());
+    assert!(within_limit < calls, "{within_limit} calls within a limit that has no room for scratch memory, {calls} in bulk");
     assert!(without_memory > 0, "the batch is put although the allocation of scratch memory fails");
 }
 

@@ -17,11 +17,13 @@
 // Nothing else may use the table from the first pass to the last. Between them all slots are decided or EMPTY as always, so
 // ordinary find-or-put may be used there, by this kernel alone.
 //
-// Correctness. In step 2 only one block uses the slice, and its threads claim cells of the slice in shared memory by the rules of
-// core/claim.cuh: in the order of the walk, from EMPTY to a value, and on only over a decided, different cell. So the slots of a
-// slice are those that ordinary find-or-put could have given. A vector is left only if all slots of its walk in the slice are
-// decided and different, or if all vectors that equal it are left. Step 3 begins its walk from the start. So no vector is stored
-// twice, and exactly one of equal vectors is New.
+// Correctness. In step 2 only one block uses the slice, and its threads claim slots of the slice in shared memory by the rules of
+// core/claim.cuh: in the order of the walk, from EMPTY to a vector, and on only over a slot decided for another vector. The walk
+// is that of every search (bucket/lane_search.cuh, bucket/warp_search.cuh): `Probe` gives its buckets, the slots of a bucket come
+// in order of their index, and `advance_in_slice` ends it where `advance` goes to another slice. So a vector is left only if all
+// slots of its walk in the slice are decided for others, or if all vectors that equal it are left; and slots never become EMPTY
+// again. Step 3 begins its walk from the start, and is Full only if all slots of the walk are decided for others. So no vector is
+// stored twice, exactly one of equal vectors is New, and none is Full that ordinary find-or-put would have stored.
 //
 // A slice goes on a list if some of its vectors are left. If outcomes are wanted, these are the vectors without one. Otherwise
 // all vectors of the slice are put once more: those that were put are Seen, so counting New and Full counts each vector once.
@@ -53,7 +55,7 @@ struct BulkSeeds {
 };
 
 // A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
-// s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `Pass` in src/backend/cuda/bulk.rs.
+// s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `BulkPass` in src/layout/bulk.rs.
 struct BulkPass {
     BulkSeeds seeds;
     const u8* from;          // vectors, in segments of `from_capacity`
@@ -72,9 +74,9 @@ struct BulkPass {
     u32 parts;               // of a segment, at most
 };
 
-static_assert(sizeof(BulkPass) == 160, "the size of `Pass` in src/backend/cuda/bulk.rs");
+static_assert(sizeof(BulkPass) == 160, "the size in src/layout/bulk.rs");
 
-// Slices with the vectors to put there. Mirrored by `Slices` in src/backend/cuda/bulk.rs.
+// Slices with the vectors to put there. Mirrored by `BulkSlices` in src/layout/bulk.rs.
 struct BulkSlices {
     BulkSeeds seeds;
     const u8* vectors;  // in parts of `capacity`, one for each slice
@@ -88,7 +90,7 @@ struct BulkSlices {
     u64 offered;        // vectors of the batch
 };
 
-static_assert(sizeof(BulkSlices) == 128, "the size of `Slices` in src/backend/cuda/bulk.rs");
+static_assert(sizeof(BulkSlices) == 128, "the size in src/layout/bulk.rs");
 
 // Functions of vectors and slices that the steps share.
 template <class Table>

@@ -2,7 +2,6 @@
 
 pub(crate) mod ahead;
 mod bulk;
-mod bulk_plan;
 pub(crate) mod cache;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -24,7 +23,6 @@ mod staging;
 mod store;
 mod workspace;
 
-pub use bulk_plan::Bulk;
 #[cfg(feature = "cluster")]
 pub(crate) use cluster::{
     copy_anywhere, enable_peer_access, enqueue_copy, make_stream_wait, new_event, wait_for, wait_for_event,

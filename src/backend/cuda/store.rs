@@ -241,8 +241,12 @@ impl Store for CudaStore {
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
     }
 
-    fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+    fn free_scratch(&self) {
         self.kept_scratch().take();
+    }
+
+    fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        self.free_scratch();
         let grown = self.grown_by_slices(parameters, slots)?;
         Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)))
     }

@@ -3,11 +3,10 @@
 
 use crate::checks::{Contents, Pool};
 use crate::explorer::{Program, Wrong};
-use crate::machine::{Ending, Grid, Kernel, WARP};
+use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
 use crate::stress::{Batch, batch, pool};
-use crate::table::{BulkArgument, BulkPass, BulkSlices, Config, FULL, Kernels, NEW, SEEN, Table, argument, wrong};
-use bytemuck::Zeroable;
+use crate::table::{BatchView, BulkArgument, BulkPass, BulkPlan, Config, FULL, Kernels, NEW, SEEN, Table, argument, wrong};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -33,14 +32,6 @@ struct Case {
     _steps: Vec<Box<BulkArgument>>,
 }
 
-/// Scratch memory of a pass.
-struct Level {
-    segments: u64,
-    from_capacity: u64,
-    parts: u64,
-    shift: u32,
-}
-
 impl BulkPut {
     /// Whether a spec has the kernels.
     pub fn exists(kernels: &Kernels) -> bool {
@@ -58,10 +49,6 @@ impl BulkPut {
 
     fn search(&self, batch: &Batch) -> Grid {
         batch.grid(self.kernels, 1, 1)
-    }
-
-    fn grid(&self, kernel: Kernel, threads: usize, scratch_bytes: usize, blocks: usize, step: &BulkArgument) -> Grid {
-        Grid { blocks, threads, scratch_bytes: scratch_bytes.next_multiple_of(16), kernel, argument: argument(step) }
     }
 }
 
@@ -110,71 +97,32 @@ impl Program for BulkPut {
         let parts = slices.div_ceil(1 << shift);
         let mut capacity = |share: u64| rng.random_range(1..=(2 * count / share).max(1));
         let capacities = [capacity(parts), capacity(slices)];
-        let mut levels = vec![Level { segments: 1, from_capacity: count, parts, shift }];
-        if shift > 0 {
-            levels.push(Level { segments: parts, from_capacity: capacities[0], parts: 1 << shift, shift: 0 });
-        }
         let words: *const u32 = memory.allocate_with("vectors in bulk", Use::Constant, &pool.words(vectors.iter().copied()));
         let outcomes = if has_outcomes { zeros(memory, "outcomes", count) } else { 0 };
         let counts = zeros(memory, "counts", 40);
         let (threads, blocks) = (WARP * rng.random_range(1..=2), rng.random_range(1..=2));
         let tile = (threads * self.items()) as u64;
+        let plan = BulkPlan::of(vector_bytes, tile, count, slices, shift, capacities, has_outcomes);
+        let scratch = zeros(memory, "scratch", plan.bytes);
         let mut seeds = [[0u64; 2]; 3];
         seeds[..=kernels.width()].copy_from_slice(memory.read_at(table.view.roots.seeds, kernels.width() + 1));
-        let (mut passes, mut from, mut from_counts, mut from_outcomes) = (Vec::new(), words as u64, 0, outcomes);
-        for (level, to_capacity) in levels.iter().zip(capacities) {
-            let room = level.segments * level.parts * to_capacity;
-            let tiles = level.segments * level.from_capacity.div_ceil(tile);
-            let if_outcomes = |memory: &mut Memory, name: &str, bytes| if has_outcomes { zeros(memory, name, bytes) } else { 0 };
-            let pass = BulkPass {
-                seeds,
-                from,
-                from_counts,
-                from_capacity: level.from_capacity,
-                segments: level.segments,
-                to: zeros(memory, "parts", room * vector_bytes),
-                to_counts: zeros(memory, "sizes of parts", level.segments * level.parts * 8),
-                to_capacity,
-                places: if_outcomes(memory, "places", level.segments * level.from_capacity * 2),
-                runs: if_outcomes(memory, "runs", tiles * level.parts * 8),
-                outcomes: from_outcomes,
-                to_outcomes: if_outcomes(memory, "outcomes of parts", room),
-                counts,
-                shift: level.shift,
-                parts: level.parts as u32,
-            };
-            (from, from_counts, from_outcomes) = (pass.to, pass.to_counts, pass.to_outcomes);
-            passes.push(pass);
-        }
-        let last = passes.last().expect("there is a pass");
-        let slices = BulkSlices {
-            seeds,
-            vectors: last.to,
-            sizes: last.to_counts,
-            capacity: last.to_capacity,
-            slices,
-            outcomes: last.to_outcomes,
-            left: zeros(memory, "left", slices * 8),
-            left_count: zeros(memory, "left count", 8),
-            counts,
-            offered: count,
+        let view = BatchView { vectors: words as u64, count, outcomes, counts, ..BatchView::default() };
+        let (passes, of_slices) = plan.arguments(scratch, &view, seeds);
+        let step = |pass| Box::new(BulkArgument { view: table.view, pass, slices: of_slices });
+        let steps: Vec<Box<BulkArgument>> = passes.into_iter().chain([BulkPass::default()]).map(step).collect();
+        let [partition, replay] = plan.shared_bytes(vector_bytes).map(|bytes| bytes as usize);
+        let (of_slices, of_passes) = steps.split_last().expect("there is a step");
+        let fill = kernels.table_bytes(slice_buckets) + 16;
+        let grid = |kernel, scratch_bytes: usize, step: &BulkArgument| {
+            let scratch_bytes = scratch_bytes.next_multiple_of(16);
+            vec![Grid { blocks, threads, scratch_bytes, kernel, argument: argument(step) }]
         };
-        let mut steps: Vec<Box<BulkArgument>> =
-            passes.iter().map(|pass| Box::new(BulkArgument { view: table.view, pass: *pass, slices })).collect();
-        steps.push(Box::new(BulkArgument { view: table.view, pass: BulkPass::zeroed(), slices }));
-        let slice_bytes = kernels.table_bytes(slice_buckets);
         let mut launches = vec![vec![self.search(&before)]];
-        for (pass, step) in passes.iter().zip(&steps) {
-            let scratch = tile as usize * (vector_bytes as usize + 2) + (3 * pass.parts as usize + 33) * 4;
-            launches.push(vec![self.grid(kernels.bulk_partition, threads, scratch, blocks, step)]);
-        }
-        let of_slices = steps.last().expect("it was pushed");
-        launches.push(vec![self.grid(kernels.bulk_fill, threads, slice_bytes + 16, blocks, of_slices)]);
-        launches.push(vec![self.grid(kernels.bulk_put_left, threads, 0, blocks, of_slices)]);
-        for (pass, step) in passes.iter().zip(&steps).rev().filter(|_| has_outcomes) {
-            let scratch = pass.parts as usize * 8 + tile as usize;
-            launches.push(vec![self.grid(kernels.bulk_replay, threads, scratch, blocks, step)]);
-        }
+        launches.extend(of_passes.iter().map(|step| grid(kernels.bulk_partition, partition, step)));
+        launches.push(grid(kernels.bulk_fill, fill, of_slices));
+        launches.push(grid(kernels.bulk_put_left, 0, of_slices));
+        let replays = of_passes.iter().rev().filter(|_| has_outcomes);
+        launches.extend(replays.map(|step| grid(kernels.bulk_replay, replay, step)));
         launches.push(vec![self.search(&find)]);
         let outcomes = has_outcomes.then_some(outcomes);
         self.case = Some(Case { table, pool, before, vectors, outcomes, counts, find, _steps: steps });

@@ -9,7 +9,7 @@ use bytemuck::Zeroable;
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 use warpset::gpu::Geometry;
-pub use warpset::gpu::{BatchView, CompactView, IndexedView, NodeView, TableView};
+pub use warpset::gpu::{BatchView, BulkPass, BulkPlan, BulkSlices, CompactView, IndexedView, NodeView, TableView};
 use warpset_random::Random;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
@@ -163,43 +163,6 @@ pub struct BulkArgument {
     pub view: View,
     pub pass: BulkPass,
     pub slices: BulkSlices,
-}
-
-/// Mirrors `BulkPass` of bucket/bulk.cuh.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, Zeroable)]
-pub struct BulkPass {
-    pub seeds: [[u64; 2]; 3],
-    pub from: u64,
-    pub from_counts: u64,
-    pub from_capacity: u64,
-    pub segments: u64,
-    pub to: u64,
-    pub to_counts: u64,
-    pub to_capacity: u64,
-    pub places: u64,
-    pub runs: u64,
-    pub outcomes: u64,
-    pub to_outcomes: u64,
-    pub counts: u64,
-    pub shift: u32,
-    pub parts: u32,
-}
-
-/// Mirrors `BulkSlices` of bucket/bulk.cuh.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, Zeroable)]
-pub struct BulkSlices {
-    pub seeds: [[u64; 2]; 3],
-    pub vectors: u64,
-    pub sizes: u64,
-    pub capacity: u64,
-    pub slices: u64,
-    pub outcomes: u64,
-    pub left: u64,
-    pub left_count: u64,
-    pub counts: u64,
-    pub offered: u64,
 }
 
 /// Lists the rows before `last` that are not stored, and counts those among `references`.
