@@ -7,9 +7,8 @@
 //! - A batch into a table that is 0.3 full, half of it seen: vectors / slots from 1/16 to 1. It shows where bulk begins to pay.
 //! - Skewed batches: with u random, vector number n u^3, n u^6, one of 1,024 vectors, one vector.
 //!
-//! Every count is checked: both ways find as many new vectors, and none is full.
-//! Medians of 5 by device events, where both ways alternate. The scratch memory is kept from one batch to the next, so no time has
-//! its allocation.
+//! Every count is checked: both ways find as many new vectors, and none is full. Medians of 5 by device events; both ways
+//! alternate. The scratch memory is kept from one batch to the next, so no time has its allocation.
 //!
 //! `cargo bench --bench bulk` prints Markdown tables, in 10^9 vectors a second: ordinary, bulk, their ratio.
 

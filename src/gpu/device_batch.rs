@@ -190,8 +190,7 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// The errors of [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
         let name = "find_device";
-        let sized = self.raw.ready(name)?;
-        self.search_device(SearchMode::Find, name, &sized, stream.into().stream, DeviceBatch { bulk: Bulk::Never, ..batch })
+        self.search_device(SearchMode::Find, name, &*self.raw.ready(name)?, stream.into().stream, batch)
     }
 
     /// Bytes that a batch in bulk may take besides the table: what the memory limit leaves, and what is free, or kept for this.
@@ -214,7 +213,8 @@ impl<K: Key, S: Storage> Table<K, S> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         let gpu = store.gpu();
-        let bulk = if batch.takes_bulk(store) { Some((batch.bulk, self.spare(sized, store)?)) } else { None };
+        let takes_bulk = search == SearchMode::FindOrPut && batch.takes_bulk(store);
+        let bulk = if takes_bulk { Some((batch.bulk, self.spare(sized, store)?)) } else { None };
         let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes, .. } =
             batch;
         let search = if leaves_holes && search == SearchMode::FindOrPut { SearchMode::FindOrPutLeavingHoles } else { search };

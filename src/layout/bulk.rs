@@ -52,7 +52,7 @@ impl Spec {
 
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots.
     ///
-    /// On an H200, a batch of which half was seen, into tables that were 0.3 full: 1 word from 1/8 of the slots on, with outcomes
+    /// On an H200, half of the batch seen, into tables that were 0.3 full: 1 word from 1/8 of the slots on, with outcomes
     /// from 1/4; 2 words from 1/4 and 1/2. (`cargo bench --bench bulk`, without the time to allocate scratch memory.)
     pub(crate) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
         // For each slot one vector in this number.
@@ -144,7 +144,7 @@ impl BulkPlan {
         fits.then_some(plan)
     }
 
-    /// Plan with tiles of `tile` vectors. `shift`: the first pass brings 2^shift slices to a part, and if that is more than one, a
+    /// Plan with tiles of `tile` vectors. `shift`: the first pass brings 2^shift slices to a part. If that is more than one, a
     /// second pass divides them. `capacities`: vectors that a part of each pass has room for.
     pub fn of(
         vector_bytes: u64,

@@ -48,8 +48,8 @@ impl CudaStore {
     }
 
     /// Puts a batch in device memory, in bulk if [`takes_bulk`](Self::takes_bulk) allows it and there is memory. Waits for all
-    /// work on the GPU before that, and for the batch. `spare`: bytes that scratch memory may take, with kept memory. Adds to the batch's counts as
-    /// [`enqueue`](Self::enqueue) does. After an error some of the vectors may have been put.
+    /// work on the GPU before that, and for the batch. `spare`: bytes that scratch memory may take, with kept memory. Adds to the
+    /// batch's counts as [`enqueue`](Self::enqueue) does. After an error some of the vectors may have been put.
     ///
     /// # Safety
     ///

@@ -161,9 +161,9 @@ impl Contents {
         Ok(())
     }
 
-    /// Checks that a vector was rightly Full: all slots of its walk that may hold it are taken, or a node was missing and all node
-    /// slots are taken. Returns true in the second case. (A walk has all slots of a table of one slice, but not those of a table
-    /// of several small ones, which it may leave and come back to.)
+    /// Checks that a vector was rightly Full: all slots of its walk that may hold it are taken, or a node was missing and all
+    /// node slots are taken. Returns true in the second case. (A walk has all slots of a table of one slice. In a table of
+    /// several small slices it jumps by the same number of slices each time, and may come back before it has seen all.)
     pub fn check_full(&self, table: &Table, memory: &Memory, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
         if table.kernels.is_indexed() {
             let stored = self.slot_of.iter().flatten().count() as u64;
