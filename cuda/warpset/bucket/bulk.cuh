@@ -369,9 +369,12 @@ struct BulkFiller {
 
     WARPSET_FN void run() const
     {
-        // Nothing has been put yet, so EMPTY need not be read. (A block that begins later may see that others have put vectors.
-        // Then it reads the slice, which is EMPTY.)
-        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
+        // If nothing has been put yet, EMPTY need not be read. Another block may put vectors and count them meanwhile, so one thread
+        // reads the count for the whole block. (If the count is not 0 by then, the block reads its slices, which are EMPTY.)
+        if (Block::thread() == 0) *left = platform::load_relaxed(table.view.stored) == 0;
+        Block::sync();
+        const bool is_empty = *left != 0;
+        Block::sync();
         const u64 step = platform::Grid::threads() / Of::block();
         u64 hits = 0;
         for (u64 slice = platform::Grid::thread() / Of::block(); slice < bulk.slices; slice += step) {

@@ -261,7 +261,8 @@ bool is_barred(const Views& view, const u32* words, u64 slot)
 
 u32 walk(const Views& view, const warpset::u128* seeds, const u32* words, u64* buckets)
 {
-    const auto& roots = Table::of(view_of(view)).root_table();
+    const Table table = Table::of(view_of(view));
+    const auto& roots = table.root_table();
     constexpr u32 width = WARPSET_TREE ? 2 : WARPSET_WIDTH;
     warpset::PartialHash hash;
     for (u32 word = 0; word + 1 < width; word += 2) hash.add_pair(seeds[word], seeds[word + 1], words[word], words[word + 1]);

@@ -146,6 +146,9 @@ impl Program for BulkPut {
         }
         let stored_before = news.len();
         let [offered, hits, full, _, full_nodes] = memory.read_at::<[u64; 5]>(*counts, 1)[0];
+        for vector in vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()) {
+            contents.check_full(table, memory, pool, *vector)?;
+        }
         let stored = contents.slot_of.iter().flatten().count();
         let lost = vectors.iter().filter(|vector| contents.slot_of[**vector].is_none()).count() as u64;
         let expected = [vectors.len() as u64, (stored - stored_before) as u64, 0];

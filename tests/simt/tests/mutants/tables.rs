@@ -19,6 +19,12 @@ const BULK_MUTANTS: &[Mutant] = &[
         to: "        if (some_left) platform::fetch_add_shared(left, 1);\n",
     },
     Mutant {
+        what: "bulk: a block has one opinion whether the table is empty",
+        file: "warpset/bucket/bulk.cuh",
+        from: "        const bool is_empty = *left != 0;\n",
+        to: "        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;\n",
+    },
+    Mutant {
         what: "bulk: the room of a part is its capacity",
         file: "warpset/bucket/bulk.cuh",
         from: "if (place < run_end(run)) to[",
