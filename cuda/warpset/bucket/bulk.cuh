@@ -28,10 +28,19 @@
 // A slice goes on a list if some of its vectors are left. If outcomes are wanted, these are the vectors without one. Otherwise
 // all vectors of the slice are put once more: those that were put are Seen, so counting New and Full counts each vector once.
 //
-// One H200, 2^27 vectors, duplication 2, into an empty table filled to 0.25 / 0.7 / 0.9, G/s: 1 word 40.3 / 40.4 / 33.8 (ordinary
-// find-or-put 22.0 / 22.3 / 21.0), 2 words 32.2 / 30.6 / 25.2 (20.8 / 20.4 / 18.4). With outcomes 1.1 to 1.5 and 1.05 to 1.23
-// times ordinary find-or-put. Vectors of 4 words took 0.76 to 0.95 of its rate, so there are kernels for 1 and 2 words only. Each
-// pass of the partition takes about as long as 1.1 copies of the vectors. Parts of 16 MiB that are put in L2 gain nothing.
+// One H200, 2^26 vectors (`cargo bench --bench bulk`), rate in bulk / rate of ordinary find-or-put. First into an empty table, by
+// the fill afterwards; then into a table that is 0.3 full, half of the batch seen, by vectors / slots:
+//
+//   | words | results  | 0.25        | 0.7         | 0.9         | 0.95        | 1/8  | 1/4  | 1/2  | 1    |
+//   |-------|----------|-------------|-------------|-------------|-------------|------|------|------|------|
+//   | 1     | counts   | 1.59 - 1.81 | 1.48 - 1.71 | 1.12 - 1.32 | 0.66 - 0.79 | 0.77 | 1.07 | 1.26 | 1.41 |
+//   | 1     | outcomes | 1.17 - 1.33 | 1.10 - 1.28 | 1.00 - 1.14 | 0.91 - 1.04 | 0.62 | 0.82 | 0.95 | 1.04 |
+//   | 2     | counts   | 1.50 - 1.59 | 1.34 - 1.52 | 1.27 - 1.41 | 1.04 - 1.09 | 0.62 | 0.93 | 1.16 | 1.27 |
+//   | 2     | outcomes | 1.11 - 1.20 | 1.03 - 1.19 | 1.01 - 1.13 | 0.95 - 1.04 | 0.54 | 0.75 | 0.89 | 0.95 |
+//
+// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.62 to 1.13, with outcomes 0.33 to
+// 0.77. At fill 0.95 many slices have vectors that are left, and without outcomes all vectors of these are put twice. Vectors of
+// 4 words took 0.76 to 0.95 of the ordinary rate, so there are kernels for 1 and 2 words only. Parts of 16 MiB in L2 gain nothing.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
@@ -369,8 +378,9 @@ struct BulkFiller {
 
     WARPSET_FN void run() const
     {
-        // If nothing has been put yet, EMPTY need not be read. Another block may put vectors and count them meanwhile, so one thread
-        // reads the count for the whole block. (If the count is not 0 by then, the block reads its slices, which are EMPTY.)
+        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile, so one thread
+        // reads the count for its whole block. (If it is not 0 by then, the block reads its slices, which are EMPTY.)
+        // Relaxed: a block needs only its own slices, which no other block of this kernel writes.
         if (Block::thread() == 0) *left = platform::load_relaxed(table.view.stored) == 0;
         Block::sync();
         const bool is_empty = *left != 0;
