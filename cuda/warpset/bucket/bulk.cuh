@@ -40,7 +40,7 @@
 //
 // (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.62 to 1.13, with outcomes 0.33 to
 // 0.77. At fill 0.95 many slices have vectors that are left, and without outcomes all vectors of these are put twice. Vectors of
-// 4 words took 0.76 to 0.95 of the ordinary rate, so there are kernels for 1 and 2 words only. Parts of 16 MiB in L2 gain nothing.
+// 4 words took 0.76 to 0.95 of the ordinary rate, so kernels exist for 1 and 2 words only. Parts of 16 MiB in L2 gain nothing.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
