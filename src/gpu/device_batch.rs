@@ -178,7 +178,9 @@ impl<K: Key, S: Storage> Table<K, S> {
                 return self.search_device(SearchMode::FindOrPut, name, &sized, stream, batch);
             }
         }
-        let sized = self.raw.sized_exclusively(name)?;
+        let mut sized = self.raw.sized_exclusively(name)?;
+        // Another thread's growth may have begun, and been ended by an error, since the look above.
+        sized.complete()?;
         self.search_device(SearchMode::FindOrPut, name, &sized, stream, batch)
     }
 
