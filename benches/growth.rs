@@ -13,12 +13,19 @@
 //! vectors from a host slice, in batches of some sizes, into an indexed table with room for them. Each call closes the holes that
 //! it has left among the rows; compared with calls that leave them (`Request::leave_holes`). Words per vector {2, 8, 32}.
 //!
+//! *In place*: a bucket table, 0.8 full, grows to 2 and to 1.03 times its slots, and, 0.93 full, to 1.03 times, with its memory
+//! mapped behind it; then the same when there are no addresses to reserve, so that it takes a second table. Copies read and write
+//! as many bytes as the smaller and the larger table have together. *Mapping*: creating and mapping as many bytes as are added.
+//! *Peak*: most memory that is taken during a growth, as a multiple of the larger table. Words per vector {2, 8, 32}.
+//!
 //! `cargo bench --bench growth` prints Markdown tables, in milliseconds. WARPSET_BENCH_LOG2 sets another power of two.
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use support::{Bench, Compression, Result, Vectors, median};
+use warpset::gpu::cudarc_0_19::cudarc::driver::sys;
 use warpset::gpu::{Counts, DeviceBatch};
 use warpset::{BucketTable, IndexedTable, Request, Storage, TableBuilder, TreeTable, VectorTable, Words};
 
@@ -194,6 +201,153 @@ fn holes(bench: &Bench, width: usize, log2: u32) -> Result<()> {
     Ok(())
 }
 
+/// Properties of memory of the GPU.
+fn properties(bench: &Bench) -> sys::CUmemAllocationProp {
+    // SAFETY: integers and pointers only, for which zero is a valid value.
+    let mut properties: sys::CUmemAllocationProp = unsafe { std::mem::zeroed() };
+    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = bench.context.ordinal() as i32;
+    properties
+}
+
+/// Milliseconds of creating memory and mapping it.
+fn mapping(bench: &Bench, bytes: u64) -> Result<f64> {
+    let bytes = (bytes as usize).next_multiple_of(2 << 20);
+    let properties = properties(bench);
+    let access =
+        sys::CUmemAccessDesc { location: properties.location, flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    bench.context.bind_to_thread()?;
+    let [milliseconds] = medians(|| {
+        let (mut address, mut handle) = (0, 0);
+        // SAFETY: an address to write to.
+        unsafe { sys::cuMemAddressReserve(&mut address, bytes, 0, 0, 0) }.result()?;
+        let mapped = time(|| {
+            // SAFETY: the whole range, which was just reserved, and memory of its size.
+            unsafe {
+                sys::cuMemCreate(&mut handle, bytes, &properties, 0).result()?;
+                sys::cuMemMap(address, bytes, 0, handle, 0).result()?;
+                sys::cuMemSetAccess(address, bytes, &access, 1).result()?;
+            }
+            Ok(())
+        })?;
+        // SAFETY: as above; nothing uses the memory.
+        unsafe {
+            sys::cuMemUnmap(address, bytes).result()?;
+            sys::cuMemRelease(handle).result()?;
+            sys::cuMemAddressFree(address, bytes).result()?;
+        }
+        Ok([mapped])
+    })?;
+    Ok(milliseconds)
+}
+
+/// Reserved addresses.
+struct Addresses(Vec<(sys::CUdeviceptr, usize)>);
+
+impl Addresses {
+    /// Reserves addresses until there are none for the memory of a table that grows in place, but still for its bytes.
+    fn all(bench: &Bench) -> Result<Self> {
+        bench.context.bind_to_thread()?;
+        let (mut reserved, mut bytes) = (Vec::new(), 1usize << 46);
+        while bytes >= bench.context.total_mem()? / 2 {
+            let mut address = 0;
+            // SAFETY: an address to write to. The range is freed once, by `drop`.
+            match unsafe { sys::cuMemAddressReserve(&mut address, bytes, 0, 0, 0) }.result() {
+                Ok(()) => reserved.push((address, bytes)),
+                Err(_) => bytes /= 2,
+            }
+        }
+        Ok(Self(reserved))
+    }
+}
+
+impl Drop for Addresses {
+    fn drop(&mut self) {
+        for (address, bytes) in &self.0 {
+            // SAFETY: reserved by `all`, with nothing mapped to it.
+            let _ = unsafe { sys::cuMemAddressFree(*address, *bytes) };
+        }
+    }
+}
+
+/// Most bytes that are taken from the free memory while `work` runs.
+fn peak(bench: &Bench, free: u64, work: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut now = free;
+            // Relaxed: the flag is the only thing that the threads share here.
+            while let (false, Ok(free)) = (is_done.load(Ordering::Relaxed), bench.device.free_memory()) {
+                now = now.min(free);
+            }
+            now
+        });
+        let done = work();
+        is_done.store(true, Ordering::Relaxed);
+        let now = watch.join().map_err(|_| "the thread that watches the memory has panicked")?;
+        done.map(|()| free.saturating_sub(now))
+    })
+}
+
+/// Measures what it calls.
+type Measure<'a> = &'a dyn Fn(&dyn Fn() -> Result<()>) -> Result<f64>;
+
+/// Growths of a bucket table that is `fill` full to `factor` times its slots.
+fn in_place(bench: &Bench, vectors: &mut Vectors, rows: u64, [factor, fill]: [f64; 2], copies: f64, how: &str) -> Result<()> {
+    let width = vectors.width;
+    let new = || BucketTable::builder(width).capacity((rows as f64 / fill) as u64).build(&bench.device);
+    let (mut slots, mut bytes) = ([0; 2], [0; 2]);
+    let mut grow = |measure: Measure<'_>| -> Result<f64> {
+        let table = new()?;
+        assert_eq!(bench.find_or_put(&table, vectors)?.1.hits, rows);
+        (slots[0], bytes[0]) = (table.slots(), table.bytes());
+        let to = (table.slots() as f64 * factor) as u64;
+        let grown = measure(&|| Ok(table.reserve_total(to)?))?;
+        (slots[1], bytes[1]) = (table.slots(), table.bytes());
+        assert_eq!((bench.find_or_put(&table, vectors)?.1.hits, table.len()?), (0, rows), "all vectors are in the larger table");
+        Ok(grown)
+    };
+    let [grown] = medians(|| Ok([grow(&|work| time(work))?]))?;
+    let free = bench.device.free_memory()?;
+    let taken = grow(&|work| Ok(peak(bench, free, work)? as f64))?;
+    let mapped = mapping(bench, bytes[1] - bytes[0])?;
+    let copied = (bytes[0] + bytes[1]) as f64 / 1e6 / copies;
+    println!(
+        "| {width} | {how} | {} | {factor} | {fill} | {grown:.2} | {mapped:.2} | {copied:.2} | {:.2} | {:.2} | {:.3} |",
+        slots[0],
+        grown / copied,
+        (grown - mapped) / copied,
+        taken / bytes[1] as f64
+    );
+    Ok(())
+}
+
+/// The table of growths in place, and of the same beside a second table.
+fn of_buckets(bench: &Bench, log2: u32) -> Result<()> {
+    let copies = copy_rate(bench, 16 << log2)?;
+    println!("\nCopies read and write {copies:.0} GB/s.\n");
+    println!(
+        "| words | how | slots | factor | fill | growth, ms | mapping | copy | growth / copy | without mapping | peak / table |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    for how in ["in place", "second table"] {
+        let addresses = if how == "in place" { None } else { Some(Addresses::all(bench)?) };
+        for (width, log2) in [(2, log2), (8, log2.saturating_sub(2)), (32, log2.saturating_sub(4))] {
+            let mut vectors = bench.vectors(width, 1 << log2, 1.25)?;
+            let table = BucketTable::builder(width).capacity(vectors.count as u64).build(&bench.device)?;
+            let rows = bench.find_or_put(&table, &mut vectors)?.1.hits;
+            drop(table);
+            for [factor, fill] in [[2.0, 0.8], [1.03, 0.8], [1.03, 0.93]] {
+                in_place(bench, &mut vectors, rows, [factor, fill], copies, how)?;
+            }
+        }
+        drop(addresses);
+    }
+    println!();
+    Ok(())
+}
+
 /// The tables of indexed tables.
 fn of_indexes(bench: &Bench, log2: u32) -> Result<()> {
     // Up to 2^26 vectors of 8 words, and as many bytes of others.
@@ -216,6 +370,7 @@ fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(26), |text| text.parse())?;
     println!("{}, 2^{log2} vectors, duplication 2, ms, medians of {REPEATS}\n", bench.device);
+    of_buckets(&bench, log2)?;
     of_indexes(&bench, log2)?;
     println!(
         "| table | words | one growth | putting | ratio | fill, growing | large | ratio | from the host, growing | large | ratio |"

@@ -1,7 +1,7 @@
 // The GPU kernels of one table spec, compiled by NVRTC with the macros that table.cuh wants.
 //
 // All kernels together take long to compile, and few programs use all of them. So WARPSET_PART selects some, by the number of a
-// `Part` of src/backend/cuda/kernels.rs. Without it, all are compiled.
+// `KernelSet` of src/backend/cuda/kernels.rs. Without it, all are compiled.
 #include "warpset/batch/columns.cuh"
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
@@ -165,9 +165,17 @@ WARPSET_KERNEL(256, 1) warpset_gather_columns(warpset::ColumnsView view) { warps
 // Growth of a bucket table whose slices one block each fills (src/backend/cuda/growth.rs).
 #if WARPSET_HAS_PART(11) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
 WARPSET_KERNEL(1024, 1)
-warpset_grow(View from, View to, u32 slices_a_part, u32 is_staged, u64* left, u64 capacity, u64* count)
+warpset_grow(View from, View to, u32 slices_a_part, u32 is_staged, u64 first, u64 last, u32 writes, u64* left, u64 capacity,
+             u64* count)
 {
-    warpset::grow_by_blocks(Table::of(from), Table::of(to), slices_a_part, is_staged != 0, {left, capacity, count});
+    const warpset::PartRange range{slices_a_part, first, last, writes != 0};
+    warpset::grow_by_blocks(Table::of(from), Table::of(to), range, is_staged != 0, {left, capacity, count});
+}
+
+WARPSET_KERNEL(256, 1)
+warpset_keep_left(View from, const u64* left, u64 capacity, warpset::InPlace* progress, u32* vectors)
+{
+    warpset::keep_left(Table::of(from), left, capacity, progress, vectors);
 }
 #endif
 

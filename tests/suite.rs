@@ -125,6 +125,8 @@ const GPU_MODULES: &[&[Test]] = &[
     suite::cluster_faults::cluster_faults_on_gpu::TESTS,
     suite::device_memory::TESTS,
     suite::device_memory::once::TESTS,
+    suite::faults::on_gpu::TESTS,
+    suite::growth::on_gpu::TESTS,
     #[cfg(target_os = "linux")]
     suite::failing_calls::TESTS,
     suite::indexed::on_gpu::TESTS,

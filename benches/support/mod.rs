@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // each user uses a part
 
+pub mod card;
 pub mod limits;
 pub mod thesis;
 pub mod thesis_tree;

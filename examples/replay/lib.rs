@@ -40,6 +40,15 @@ use warpset_support::{device, escaping, exit, generate, in_process, memory, npy_
 /// Number of vectors put before the clock starts, so that a GPU's kernels are loaded and its buffers allocated.
 const WARM_UP: usize = 4096;
 
+/// Reads all vectors of a `.npy` or `.npz` file: their words, one vector after another, and the number of words of each.
+///
+/// # Errors
+///
+/// The file has no vectors of 32-bit words, or they need more than the free memory.
+pub fn read(file: &std::path::Path) -> Result<(Vec<u32>, usize)> {
+    input::read(file, None, None).map(|vectors| (vectors.words, vectors.width))
+}
+
 /// Runs the program on the arguments of the command line and returns its exit code.
 pub fn main() -> ExitCode {
     program::run(Options::command(), |arguments| Options::parse_checked(arguments), replay, program::sentence)

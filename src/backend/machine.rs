@@ -60,6 +60,11 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
     /// Allocates memory. Its content is unspecified.
     fn allocate(&self, bytes: u64) -> Result<Memory>;
 
+    /// Allocates memory of a table that may grow in place. Otherwise as [`allocate`](Self::allocate), which is the default.
+    fn allocate_to_grow(&self, bytes: u64) -> Result<Memory> {
+        self.allocate(bytes)
+    }
+
     /// Allocates memory that grows in place, up to `bytes` bytes. If the machine provides memory on demand, all of them are
     /// usable at once, otherwise none.
     fn reserve(&self, bytes: u64) -> Result<Memory>;
@@ -184,7 +189,7 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Enlarges this table, which has `slots` slots and which nothing else uses, where it is: its memory is enlarged, and vectors
     /// move inside of it. Calls `begin` before anything is changed. Adds the vectors that are in no slot afterwards to
     /// `unplaced`, for the caller to put. Returns false if the table cannot grow so. Then, and after an error before `begin`,
-    /// nothing has changed. This is the default.
+    /// nothing has changed. After a later error the table [is growing](Self::is_growing). The default is false.
     fn grow_in_place(
         &mut self,
         _parameters: &Parameters<'_>,
@@ -193,6 +198,18 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
         _begin: &mut dyn FnMut(),
     ) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Whether a growth in place has begun and was ended by an error. Nothing but [`finish_growth`](Self::finish_growth) may use
+    /// the table then. The default is never.
+    fn is_growing(&self) -> bool {
+        false
+    }
+
+    /// Goes on with a growth in place that was ended by an error, and adds vectors to `unplaced` as
+    /// [`grow_in_place`](Self::grow_in_place) does.
+    fn finish_growth(&mut self, _unplaced: &mut Vec<u32>) -> Result<()> {
+        Ok(())
     }
 
     /// Bytes that [`grow_in_place`](Self::grow_in_place) takes besides the enlarged table, at most, if the table has `slots`

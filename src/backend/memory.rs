@@ -4,7 +4,7 @@ use super::Machine;
 use crate::Result;
 use crate::layout::options::{Addresses, Parameters};
 use crate::layout::view::View;
-use crate::layout::{Spec, TablePart};
+use crate::layout::{Kind, Spec, TablePart};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -61,9 +61,15 @@ impl Memory {
         Ok(())
     }
 
+    /// Whether the owner is of this type.
+    #[cfg(feature = "cuda")]
+    pub(super) fn is_owned_by<T: Any>(&self) -> bool {
+        (&*self.owner as &dyn Any).is::<T>()
+    }
+
     /// Enlarges the memory, which may get another address. `enlarge` enlarges the owner, and returns its usable bytes. Returns
     /// false, and changes nothing, if the owner is of another type.
-    #[cfg(all(feature = "cpu", target_os = "linux"))]
+    #[cfg(any(feature = "cuda", all(feature = "cpu", target_os = "linux")))]
     pub(super) fn enlarge<T: Any>(&mut self, enlarge: impl FnOnce(&mut T) -> Result<Region>) -> Result<bool> {
         let Some(owner) = (&mut *self.owner as &mut dyn Any).downcast_mut() else { return Ok(false) };
         self.region = enlarge(owner)?;
@@ -150,7 +156,8 @@ impl TableMemory {
         let (slot_bytes, node_bytes) = (parameters.slot_bytes(&geometry), parameters.node_bytes());
         let row_bytes = parameters.row_bytes(&geometry);
         machine.check_memory(slot_bytes + node_bytes + row_bytes + options.filter_bytes(spec.slots(&geometry, buckets)))?;
-        let slots = machine.allocate(slot_bytes)?;
+        let slots =
+            if spec.kind == Kind::Bucket { machine.allocate_to_grow(slot_bytes)? } else { machine.allocate(slot_bytes)? };
         let seeds = machine.allocate(size_of_val(parameters.vector_seeds()) as u64)?;
         // SAFETY: new memory, which nothing else uses.
         unsafe { machine.write(*seeds, 0, bytemuck::cast_slice(parameters.vector_seeds()))? };

@@ -13,6 +13,8 @@ mod machine;
 mod memory;
 #[cfg(feature = "cluster")]
 mod rank;
+#[cfg(any(feature = "cuda", all(feature = "cpu", target_os = "linux")))]
+mod waves;
 
 pub use argument::KernelArgument;
 pub use machine::GpuInfo;

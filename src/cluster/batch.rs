@@ -82,7 +82,7 @@ pub struct Batch {
     pub outcomes: Vec<Outcome>,
     /// Location of each vector, by position (`None` if its outcome is [`Outcome::Full`]); empty unless requested.
     pub references: Vec<Option<Reference>>,
-    /// References, in *this* rank's table, of the vectors that are new in it, offered by any rank, in no order; empty unless
+    /// References, in *this* rank's table, of the vectors that any rank offered and that are new here. In no order; empty unless
     /// requested. This is the next level of a breadth-first search in which states stay with their owners.
     pub stored_here: Vec<crate::Reference>,
     /// Number of vectors that are new in this rank's table, offered by any rank. 0 unless [`stored_here`](Self::stored_here) was

@@ -124,7 +124,8 @@ impl<K: Key, S: Storage> Builder<K, S> {
     /// # Errors
     ///
     /// The errors of [`TableBuilder::build`] on the rank that has met them, and [`Error::Rank`] on the others.
-    /// [`Error::RanksDiffer`] on all ranks if the tables do not match. [`Error::Connection`].
+    /// [`Error::RanksDiffer`] on all ranks if the tables do not match. [`Error::Connection`] if a
+    /// rank is lost.
     pub fn build(self, device: &Device, transport: impl Transport + 'static) -> Result<Table<K, S>> {
         let mut link = Link::new(Box::new(transport))?;
         let ranks = link.ranks();

@@ -306,8 +306,8 @@ impl RankEngine {
         Sender { rank: self.link.rank(), sequence: self.link.sequence() + 1 }
     }
 
-    /// Exchanges the runs of a round, and begins to put them. Meanwhile begins to sort the next round. Stores in `failed` why
-    /// this rank could not do its part. Returns only errors of the connection.
+    /// Exchanges the runs of a round, and begins to put them. Meanwhile begins to sort the next round. An error
+    /// of this rank's own part goes to `failed`, so that the exchange still ends; only errors of the connection are returned.
     fn put(
         &mut self,
         raw: &RawTable,

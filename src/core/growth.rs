@@ -372,9 +372,11 @@ impl RawTable {
         }
         let TableState { store, buckets, generation, unplaced, .. } = sized;
         // References name slots, so they are stale from then on.
-        store.grow_in_place(parameters, slots, unplaced, &mut || {
+        let grown = store.grow_in_place(parameters, slots, unplaced, &mut || {
             (*buckets, *generation) = (parameters.buckets, Generation::next());
-        })
+        });
+        sized.is_growing = sized.store.is_growing();
+        grown
     }
 
     /// Moves the roots of a tree table to slots of another size, and leaves its nodes where they are. Returns false if the

@@ -146,11 +146,9 @@ impl RawTable {
             // A GPU that makes an index lists the rows, with 8 bytes for each.
             (true, true) => slots.checked_mul(8)?,
             // A CPU needs at most a bit for each slot of the smaller table.
-            (false, false) => self.slots().div_ceil(8),
+            (false, false) => from.slots.div_ceil(8),
             // A GPU lists the slots whose vectors are left, and then has these (backend/cuda/growth.rs).
-            (false, true) if spec.kind == Kind::Bucket => {
-                size::most_left(self.slots()).checked_mul(8 + spec.width() as u64 * 4)?
-            }
+            (false, true) if spec.kind == Kind::Bucket => size::most_left(from.slots).checked_mul(8 + spec.width() as u64 * 4)?,
             _ => 0,
         };
         let in_place = self.bytes_in_place(from, spec, buckets);

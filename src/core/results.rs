@@ -1,4 +1,4 @@
-//! Batches from host slices: their vectors, offered in parts, and their results.
+//! Results of batches from host slices: what callers see, and the memory for it.
 
 use super::host_memory::HostMemory;
 use super::request::Request;

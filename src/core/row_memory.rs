@@ -120,8 +120,8 @@ impl dyn Store {
             (Window::<u64>::new(machine, piece)?, sum.lend(&mut invalid)?, self.table().rows_address());
         for numbers in numbers.chunks(piece) {
             let count = numbers.len() as u64;
-            // SAFETY: the arguments of the kernel. The vectors are rows of this table, which have memory for all numbers, and
-            // which nothing else uses.
+            // SAFETY: the arguments of the kernel. The vectors go to rows of `self`, which have memory for all `numbers`,
+            // and which nothing else uses yet.
             unsafe { from.launch(Kernel::Get, count * spec.width() as u64, &[window.show(numbers)?, count, to, sum_at])? };
             to += spec.row_bytes(count);
         }

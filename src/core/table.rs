@@ -62,6 +62,8 @@ pub(crate) struct TableState {
     pub generation: Generation,
     /// Vectors that a growth in place has left in no slot. They must be put before anything else uses the table.
     pub unplaced: Vec<u32>,
+    /// Whether a growth in place was ended by an error, and must go on before anything else uses the table.
+    pub is_growing: bool,
 }
 
 impl TableState {
@@ -73,7 +75,16 @@ impl TableState {
     /// Wraps memory that was made with these parameters.
     pub(crate) fn of(store: Box<dyn Store>, parameters: &Parameters<'_>) -> Self {
         let Parameters { spec, buckets, node_buckets, .. } = *parameters;
-        Self { store, spec, buckets, node_buckets, generation: Generation::next(), unplaced: Vec::new() }
+        Self { store, spec, buckets, node_buckets, generation: Generation::next(), unplaced: Vec::new(), is_growing: false }
+    }
+
+    /// Goes on with a growth in place that was ended by an error.
+    fn finish_growth(&mut self) -> Result<()> {
+        if self.is_growing {
+            self.store.finish_growth(&mut self.unplaced)?;
+            self.is_growing = false;
+        }
+        Ok(())
     }
 
     /// Puts vectors, or keys, that a growth or a relocation has left in no slot. Nothing else may use the table.
@@ -82,6 +93,7 @@ impl TableState {
     ///
     /// [`Error::TableFull`] if some find no slot. A growth to more slots tries again.
     pub(crate) fn complete(&mut self) -> Result<()> {
+        self.finish_growth()?;
         if !self.unplaced.is_empty() {
             let counts = self.store.search_batch(
                 self.generation.tag(),
@@ -178,7 +190,7 @@ impl RawTable {
     pub(crate) fn ready(&self, call: &'static str) -> Result<SharedGuard<'_, TableState>> {
         loop {
             let sized = self.sized(call)?;
-            if sized.unplaced.is_empty() && (!self.options.is_cuckoo() || !sized.store.has_displaced()) {
+            if sized.unplaced.is_empty() && !sized.is_growing && (!self.options.is_cuckoo() || !sized.store.has_displaced()) {
                 return Ok(sized);
             }
             drop(sized);
@@ -334,12 +346,15 @@ impl RawTable {
 
     pub(crate) fn clear(&self) -> Result<()> {
         let mut sized = self.sized_exclusively("clear")?;
+        sized.finish_growth()?;
         let TableState { store, generation, unplaced, .. } = &mut *sized;
         store.clear(&mut || {
             *generation = Generation::next();
-            *unplaced = Vec::new();
             self.arrays.keep(0);
-        })
+        })?;
+        // After an error they are kept, because the others may be there, too.
+        *unplaced = Vec::new();
+        Ok(())
     }
 
     pub(crate) fn stats(&self) -> Result<Stats> {

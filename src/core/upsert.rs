@@ -26,7 +26,7 @@ pub(crate) trait UpsertTarget {
     /// Makes the values of all row numbers that the table can give usable, and sets them to what they must be before the batch.
     fn make_all(&self, sized: &TableState) -> Result<()>;
 
-    /// Called when the batch has put its vectors, before any row moves.
+    /// Called when the batch has ended, also by an error, before any row moves.
     fn put(&self);
 
     /// Moves values with the rows that have moved to holes, before anything else is done with the array.

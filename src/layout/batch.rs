@@ -1,4 +1,6 @@
-//! Batches from host slices: their vectors, offered in parts, and the memory for their results.
+//! Batches from host slices, and views of parts of them. A batch is cut for two reasons: a table that grows puts it in *parts*
+//! (core/put.rs), and grows before a part for which it has no room; and a machine takes a part piece by piece: a GPU in
+//! *segments*, so that copies and kernels overlap (backend/cuda/staging.rs), CPU threads in *pieces* that they share.
 
 use super::{Reference, SearchMode, Spec, Upsert};
 use std::ops::{ControlFlow, Range};
@@ -69,7 +71,7 @@ pub(crate) fn rows<'a, T>(all: &'a [T], range: &Range<usize>, width: usize) -> &
 }
 
 /// Returns the elements in a range of positions, or nothing if `all` is empty.
-fn rows_mut<T>(all: &mut [T], range: Range<usize>) -> &mut [T] {
+pub(crate) fn rows_mut<T>(all: &mut [T], range: Range<usize>) -> &mut [T] {
     if all.is_empty() { all } else { &mut all[range] }
 }
 

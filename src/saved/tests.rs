@@ -300,8 +300,8 @@ fn holes_are_kept() {
     assert_eq!(loaded.get_many(&now).unwrap(), [0, 10, 30, 40]);
 }
 
-/// Statistics follow nodes from their hashes to their slots, and end even if they do not arrive there, as with a node behind the
-/// last bucket, which no probe sequence visits.
+/// Statistics look for each node from the slot of its hash. They end even if that search would never find it: here a damaged file
+/// has a node behind the last bucket.
 #[test]
 fn statistics_end_whatever_the_nodes_are() {
     let device = Device::cpu_with_threads(1);

@@ -165,6 +165,24 @@ fn growth<S: Kind>(device: &Device) {
     );
 }
 
+/// Tests of GPUs only. (src/backend/cpu/in_place.rs has those of growth in place on CPU threads.)
+#[cfg(feature = "cuda")]
+pub mod on_gpu {
+    use super::*;
+
+    tests![growth_in_place];
+
+    /// A table whose memory is enlarged where it is. If the growth ends between two waves, the next use of the table goes on with
+    /// it.
+    fn growth_in_place(device: &Device) {
+        with_each_failure(
+            || prepared::<warpset::Bucket>(device, roomy(WIDTH, 132_000)),
+            |table| table.reserve_total(2 * table.slots()),
+            |table, _, about| works(table, about),
+        );
+    }
+}
+
 /// Either all vectors are stored, or none.
 fn clearing<S: Kind>(device: &Device) {
     let before = stored();

@@ -259,6 +259,37 @@ fn vectors_without_a_slot_do_not_make_a_table_grow_for_ever<S: Kind>(device: &De
     }
 }
 
+/// Tests of GPUs only. (src/backend/cpu/in_place.rs has those of growth in place on CPU threads.)
+#[cfg(feature = "cuda")]
+pub mod on_gpu {
+    use super::*;
+    use crate::common::{simulated, tests};
+
+    tests![bucket_tables_grow_in_place];
+
+    /// Tables of 2 MiB and more, whose memory is enlarged where it is. If hashes are equal, they take a second table.
+    fn bucket_tables_grow_in_place(device: &Device) {
+        let is_slow = simulated();
+        for (width, slots) in [(2, 270_000), (9, 70_000)] {
+            for (hash_mask, count) in [(u64::MAX, if is_slow { 20_000 } else { 60_000 }), (1 << 63, 1500)] {
+                let words = distinct(width, 0, 2 * count);
+                let (stored, others) = words.split_at(count * width);
+                let builder = VectorTable::<warpset::Bucket>::builder(width).capacity(slots).hash_mask(hash_mask);
+                let table = builder.build(device).unwrap();
+                let _ = table.find_or_put_many(stored).unwrap().complete(&table).unwrap();
+                for capacity in [table.slots() * 103 / 100, table.slots() * 2, table.slots() * 5] {
+                    table.reserve_total(capacity).unwrap();
+                    assert!(table.slots() >= capacity && table.len().unwrap() == count as u64, "{width} words");
+                    let again = table.find_or_put_many(stored).unwrap().tally;
+                    assert_eq!((again.new, again.seen), (0, count as u64), "{width} words, mask {hash_mask:x}: {again:?}");
+                    assert!(table.contains_many(others).unwrap().iter().all(|is_there| !is_there), "{width} words");
+                    assert_eq!(table.iter().count(), count, "{width} words: every other slot is empty");
+                }
+            }
+        }
+    }
+}
+
 /// Tests that do not apply to all kinds of tables.
 pub mod once {
     use super::*;

@@ -40,7 +40,31 @@ tests_of_all_kinds![
 pub mod of_keys {
     use super::*;
 
-    tests![keys_fill_their_memory, keys_that_relocate_fill_their_memory, nodes_run_out_before_a_vector_is_stored];
+    tests![
+        keys_fill_their_memory,
+        keys_that_relocate_fill_their_memory,
+        nodes_run_out_before_a_vector_is_stored,
+        bucket_tables_that_grow_in_place_fill_their_limit,
+    ];
+}
+
+/// Tables that take no second table. (A simulated device would take minutes.)
+fn bucket_tables_that_grow_in_place_fill_their_limit(device: &Device) {
+    if device.is_gpu() && simulated() {
+        return;
+    }
+    let limit = if device.is_gpu() { 128 << 20 } else { sized(64 << 20, 16 << 20, 16 << 20) };
+    for (memory, width) in [(MemoryLimit::Reserved(limit), 2), (MemoryLimit::Shared(limit), 8)] {
+        let table = VectorTable::<warpset::Bucket>::builder(width).capacity(10_000).grows(true).memory(memory);
+        let table = table.build(device).unwrap();
+        let mut stored = 0;
+        for part in distinct(width, 0, limit as usize / width / 4 + 1).chunks(width << 12) {
+            stored += table.find_or_put_many(part).unwrap().tally.new;
+            assert!(table.bytes() <= limit);
+        }
+        let used = (stored * width as u64 * 4) as f64 / limit as f64;
+        assert!(used > 0.93, "{width} words: {used:.3} of the limit, {} slots", table.slots());
+    }
 }
 
 /// On a GPU rows get memory in pages of 2 MiB, so that limits of a few pages cannot be filled.
@@ -112,6 +136,10 @@ fn memory_is_known_for_few_vectors<S: Kind>(device: &Device) {
     let table = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(2), 2).grows(true).build(device).unwrap();
     let bytes = [0, 1, 2, 100].map(|vectors| table.memory_for(vectors).unwrap().expect("a table of this size"));
     assert!(bytes[0] > 0 && bytes.is_sorted(), "{bytes:?}");
+    // What a number of vectors needs does not depend on the size of the table that is asked.
+    let larger = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(5000), 2).grows(true).build(device).unwrap();
+    let [of_small, of_large] = [&table, &larger].map(|table| table.memory_for(1_000_000).unwrap());
+    assert_eq!(of_small, of_large);
 }
 
 /// Nothing is known of what vectors share when the table takes all of its memory. A vector has 254 nodes here.

@@ -16,8 +16,11 @@ namespace platform {
 // Adds what `words` words (a multiple of 8) contribute to the two sums of a hash (core/hash.cuh). Computes four pairs at once,
 // each for both instances.
 //
-//   seeds of four words, as they lie:  a    | b    | a'   | b'      (of each both instances)
+//   seeds of four words, as they lie:  a    | b    | a'   | b'
 //   the words that are added:          odd  | even | odd' | even'
+//
+// a and b are the seeds of an even and of the next, odd word. Each is two u64, one for each instance. The words are added
+// crosswise, and the products of neighbours are summed.
 __attribute__((target("avx512f,avx512dq"))) void add_pairs_at_once(const u128* seeds, const u32* vector, u32 words, u64& sum0,
                                                                    u64& sum1)
 {

@@ -27,7 +27,7 @@
 // these are decided when a search comes. So invariant 3 of core/claim.cuh holds.
 //
 // *In place*, both tables begin at one address. Parts are filled in waves, from the last part to the first
-// (src/backend/cpu/waves.rs): no part of a wave covers a slice that this wave or a later one reads. The first parts read a copy
+// (src/backend/waves.rs): no part of a wave covers a slice that this wave or a later one reads. The first parts read a copy
 // of their slices. Vectors that are left lose their slots in a later wave, so they are copied after each wave. Before anything is
 // written, a trial counts them: if they are too many for their list, growth takes a second table.
 #pragma once
@@ -355,36 +355,71 @@ private:
 // Bytes of the counters of a part of this number of buckets.
 WARPSET_FN constexpr u32 counter_bytes(u32 buckets) { return (buckets * 2 + 15) / 16 * 16; }
 
-// Fills a larger table, whose memory may hold anything, with the vectors of a table that does not change meanwhile. Both tables
-// have slices. Nothing else uses the larger one. A part is `slices_a_part` slices. The scratch memory
-// of a block holds the counters of a part's buckets (`counter_bytes`). If `is_staged`, it also has room for the slices of the
-// part.
+// The parts that a launch fills. Unless it writes, it only finds the vectors that are left.
+struct PartRange {
+    u32 slices_a_part;
+    u64 first, last;
+    bool writes;
+};
+
+// Fills parts of a larger table, whose memory may hold anything, with the vectors of a table that does not change meanwhile. Both
+// tables have slices. Nothing else uses the larger one. The scratch memory of a block holds the counters of a part's buckets
+// (`counter_bytes`). If `is_staged`, it also has room for the slices of the part. Does nothing if an earlier launch has left more
+// vectors than the list has room for: in place, the slots of these vectors must stay as they are.
 template <class Shape>
-WARPSET_FN void grow_by_blocks(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u32 slices_a_part, bool is_staged,
+WARPSET_FN void grow_by_blocks(const BucketTable<Shape>& from, const BucketTable<Shape>& to, PartRange range, bool is_staged,
                                LeftSlots left)
 {
     using Block = platform::Block;
     using Table = BucketTable<Shape>;
-    const GrowthParts<Shape> parts(from, to, slices_a_part);
+    const GrowthParts<Shape> parts(from, to, range.slices_a_part);
     const SlotCounters counters{reinterpret_cast<u32*>(Block::scratch())};
-    u8* const stage = Block::scratch() + counter_bytes(slices_a_part * to.view.slice_buckets);
-    const u64 step = platform::Grid::threads() / Block::threads();
+    u8* const stage = Block::scratch() + counter_bytes(range.slices_a_part * to.view.slice_buckets);
+    const u64 step = platform::Grid::threads() / Block::threads(), end = range.last < parts.count ? range.last : parts.count;
     u64 count = 0;
-    for (u64 number = platform::Grid::thread() / Block::threads(); number < parts.count; number += step) {
+    // Relaxed: the blocks of a launch that reads a larger count than others skip parts of a launch that is repeated.
+    const bool is_full = platform::load_relaxed(left.count) > left.capacity;
+    for (u64 number = range.first + platform::Grid::thread() / Block::threads(); number < end && !is_full; number += step) {
         const auto part = parts.part(number);
         const u64 offset = to.layout.block_offset(part.first);
         Table image = to;
         if (is_staged) image.view.slots = stage - offset;
-        count += PartFiller<Shape, SlotCounters, LeftSlots>{from, to, image, parts, counters, left}.fill(number);
+        count += PartFiller<Shape, SlotCounters, LeftSlots>{from, to, image, parts, counters, left, range.writes}.fill(number);
         Block::sync();
-        if (is_staged) {
+        if (is_staged && range.writes) {
             const u32 units = static_cast<u32>((to.layout.block_offset(part.last) - offset) / sizeof(u128));
             for (u32 at = Block::thread(); at < units; at += Block::threads())
                 reinterpret_cast<u128*>(to.view.slots + offset)[at] = reinterpret_cast<const u128*>(stage)[at];
             Block::sync();
         }
     }
-    if (platform::Warp::lane() == 0 && count != 0) platform::add_relaxed(to.view.stored, count);
+    if (range.writes && platform::Warp::lane() == 0 && count != 0) platform::add_relaxed(to.view.stored, count);
+}
+
+// Progress of a growth in place.
+struct InPlace {
+    u64 left;   // vectors left
+    u64 kept;   // how many of these have been copied: those of the waves that are done
+    u64 waves;  // waves that are done
+};
+
+// Copies the vectors that a wave has left, before the next wave overwrites their slots. One block runs it. If there are more than
+// the list has room for, the wave is not done: the host repeats it.
+template <class Table>
+WARPSET_FN void keep_left(const Table& from, const u64* slots, u64 capacity, InPlace* progress, u32* vectors)
+{
+    using Block = platform::Block;
+    const u64 left = progress->left, kept = progress->kept;
+    const u32 width = from.width();
+    if (left > capacity) return;
+    for (u64 at = kept * width + Block::thread(); at < left * width; at += Block::threads()) {
+        u32 value;
+        if (from.read_word(slots[at / width], static_cast<u32>(at % width), value)) vectors[at] = value;
+    }
+    Block::sync();
+    if (Block::thread() != 0) return;
+    progress->kept = left;
+    ++progress->waves;
 }
 
 }  // namespace warpset

@@ -38,7 +38,7 @@ constexpr u32 no_position = ~0u;
 // other.
 constexpr u32 cursor_step = message_line_bytes / sizeof(u64);
 
-// Mirrored by `PartitionView` in src/cluster/view.rs. Addresses are of the rank's device.
+// Mirrored by `PartitionView` in src/layout/rank.rs. Addresses are of the rank's device.
 struct PartitionView {
     const u32* vectors;     // count x width words
     u64 count;              // less than 2^31
@@ -324,7 +324,7 @@ struct Stamp {
     u64 at;           // where the message is: not a part of it
 };
 
-// Mirrored by `StampView` in src/cluster/view.rs.
+// Mirrored by `StampView` in src/layout/rank.rs.
 struct StampView {
     const Stamp* stamps;
     u64 count;

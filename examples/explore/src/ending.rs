@@ -9,26 +9,29 @@ use crate::pictures::projection::Projection;
 use crate::pictures::{Run, dot};
 use crate::record::Recorder;
 use crate::reduce::Reduction;
+use crate::report::branching::Answered;
 use crate::report::{self, Finding, Report, Time};
 use crate::searcher::Figures;
 use crate::step;
 use anyhow::{Context, Result};
 use std::time::Instant;
 use warpset::Device;
-use warpset_model::checks::Violation;
+use warpset_model::checks::{Checks, Violation};
+use warpset_model::ir::Model;
 use warpset_model::language::Text;
-use warpset_model::trace;
+use warpset_model::trace::{self, States};
 use warpset_model::warnings::Warnings;
 use warpset_search::checkpoint::Checkpoints;
 use warpset_search::coverage::Coverage;
-use warpset_search::ctl::{self, Branching};
+use warpset_search::ctl::{self, Branching, Witness};
 use warpset_search::exploration::{End, Exploration, Explorer, Found, Limits};
 use warpset_search::liveness::check::{Conclusion, Question};
+use warpset_search::liveness::lasso::Lasso;
 use warpset_search::liveness::possible::{Outcome, Possible};
 use warpset_search::measurements::Measurements;
 use warpset_search::successors::Interpreted;
 use warpset_search::survey::Surveyed;
-use warpset_support::output::Unwritten;
+use warpset_support::output::{Output, Unwritten};
 use warpset_support::program;
 
 /// Results that only some engines have.
@@ -51,9 +54,9 @@ pub struct Ending<'a> {
     /// Coverage, or why it was not counted, if it is requested.
     pub coverage: Option<Result<Coverage>>,
     pub interpreted: &'a Interpreted<'a>,
-    pub conclusion: Option<(&'a Question, Conclusion)>,
-    pub answer: Option<(&'a Possible, Outcome)>,
-    pub branched: Option<(&'a Branching, ctl::Outcome)>,
+    pub conclusion: Option<(&'a Question, &'a Conclusion)>,
+    pub answer: Option<(&'a Possible, &'a Outcome)>,
+    pub branched: Option<(&'a Branching, &'a ctl::Outcome)>,
     pub warnings: &'a Warnings,
     pub outputs: Outputs,
     pub device: &'a Device,
@@ -66,8 +69,8 @@ pub struct Ending<'a> {
     pub surveyed: Option<Surveyed>,
 }
 
-impl Ending<'_> {
-    /// Finds the path, and prints the report.
+impl<'a> Ending<'a> {
+    /// Finds the path, writes the files, and prints the report.
     pub fn report(
         self,
         explorer: &mut dyn Explorer,
@@ -76,95 +79,47 @@ impl Ending<'_> {
         engine: String,
         mut time: Time,
     ) -> Result<u8> {
-        let Self { options, interpreted, conclusion, answer, branched, warnings, outputs, device, .. } = self;
+        let (model, start) = (self.interpreted.interpreter.model(), Instant::now());
+        let (checks, finding) = self.finding(explorer, limits);
+        let violated_beside = self.violated_beside();
+        time.path = start.elapsed();
+        let Self { options, interpreted, conclusion, answer, branched, warnings, mut outputs, device, .. } = self;
         let Self { figures, checkpoints, known, reduction, exploration, surveyed, text, coverage, .. } = self;
         let Figures { spec, stats, extras, ranks } = figures;
-        let Interpreted { interpreter, checks, .. } = interpreted;
-        let model = interpreter.model();
-        let (start, show) = (Instant::now(), options.display.shown());
-        let is_told = |found: &&Found| conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
-        let finding = exploration.found.as_ref().filter(is_told).map(|found| {
-            let states = explorer.path(found, limits);
-            let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
-            Finding { found, path }
-        });
-        // The first violation may come with others in the same state.
-        let state = finding.as_ref().map(|finding| &finding.found.state);
-        let conditions = checks.conditions.iter().enumerate().filter(|_| conclusion.is_none() && answer.is_none());
-        let is_violated =
-            |must_hold| state.is_some_and(|state| interpreter.value(must_hold, state).is_ok_and(|value| value == 0));
-        let violated_beside = conditions.filter(|(_, condition)| is_violated(&condition.must_hold)).map(|(at, _)| at).collect();
-        // The answer about where states can lead has its own condition, and already has its path.
-        let lost = answer.as_ref().and_then(|(possible, outcome)| Some((*possible, outcome.found.as_ref()?)));
-        let lost = lost.map(|(possible, (found, states))| {
-            let path = trace::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
-            (&possible.checks, Finding { found, path })
-        });
-        // So has a fault in a condition of branching time.
-        let fault = branched.as_ref().and_then(|(_, outcome)| outcome.fault.as_ref()).map(|(found, states)| {
-            let path = trace::replay(interpreter, checks, states.clone(), found.violation.clone());
-            Finding { found, path }
-        });
-        let finding = finding.or(fault);
-        let (checks, finding) = match lost {
-            Some((checks, lost)) => (checks, finding.or(Some(lost))),
-            None => (*checks, finding),
-        };
-        time.path = start.elapsed();
-        let path = finding.as_ref().and_then(|finding| finding.path.as_ref().ok());
-        let lasso =
-            conclusion.as_ref().and_then(|(question, conclusion)| Some((*question, conclusion.lasso.as_ref()?.as_ref().ok()?)));
-        let witness = branched.as_ref().and_then(|(branching, outcome)| report::branching::first_witness(branching, outcome));
-        let found_run = path.map(Run::of_path).or(lasso.map(|(_, lasso)| Run::of_lasso(lasso)));
-        let found_run = found_run.or(witness.as_ref().map(|(_, witness)| Run::of_witness(witness)));
-        let mut unwritten = Unwritten::default();
-        let not_traced = outputs.trace.as_ref().filter(|_| found_run.is_none()).map(|file| file.path().to_path_buf());
-        let ending = || match (path, lasso) {
-            (Some(path), _) => checks.describe(&path.violation, model),
-            (None, Some((question, _))) => format!("property violated: {}", question.text),
-            (None, None) => witness.map_or_else(String::new, |(answered, _)| report::branching::shows(answered)),
-        };
-        let page = outputs.report.map(|output| {
-            let path =
-                found_run.as_ref().map(|run| report::html::path(model, run, &Chart::new(model, run, ending(), show), show));
-            (output, path.unwrap_or_default())
-        });
-        if let (Some(output), Some(run)) = (outputs.trace, &found_run) {
-            let json = || {
-                let run = conclusion
-                    .as_ref()
-                    .and_then(|(question, conclusion)| report::runs::run_json(conclusion, model, question, show));
-                let run =
-                    run.or(witness.map(|(answered, witness)| report::branching::witness_json(answered, witness, model, show)));
-                path.map(|path| path.json(model, checks, show)).or(run).map_or_else(String::new, |path| format!("{path:#}\n"))
-            };
-            unwritten.keep(write_trace(output, || Chart::new(model, run, ending(), show), json));
-        }
-        let mut colored = String::new();
-        let coverage = coverage.map(|coverage| {
-            if let (Ok(coverage), Some(_)) = (&coverage, &page) {
-                colored = report::html::coverage(model, coverage);
-            }
-            if let (Ok(coverage), Some(output)) = (&coverage, outputs.coverage) {
-                let json = coverage.json(model, exploration.end == End::Complete);
-                unwritten.keep(output.write_text(&format!("{json:#}\n")));
-            }
-            coverage.map(|coverage| coverage.unreached(model))
-        });
-        let recorded = recorder.zip(outputs.record).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
         let Extras { measurements, mut exported, states_in_memory, memory_for_twice } = extras;
-        if let Some(output) = outputs.export {
-            let projection =
-                (!options.outputs.project.is_empty()).then(|| Projection::new(model, &options.outputs.project)).transpose();
-            let drawn = projection.and_then(|projection| dot::text(interpreter, checks, found_run.as_ref(), projection.as_ref()));
-            let bytes = |text: &String| Exported { bytes: text.len() as u64 };
-            let drawn = drawn.context("--export: the picture cannot be written");
-            exported = Some(drawn.and_then(|text| output.write_text(&text).map(|()| bytes(&text))));
+        let show = options.display.shown();
+        let shown = Shown {
+            model,
+            checks,
+            states: show,
+            path: finding.as_ref().and_then(|finding| finding.path.as_ref().ok()),
+            conclusion,
+            witness: branched.and_then(|(branching, outcome)| report::branching::first_witness(branching, outcome)),
+        };
+        let run = shown.run();
+        let mut unwritten = Unwritten::default();
+        let page = outputs.report.take().map(|output| (output, shown.table_and_chart().unwrap_or_default()));
+        let not_traced = outputs.trace.as_ref().filter(|_| run.is_none()).map(|file| file.path().to_path_buf());
+        if let (Some(output), Some(run)) = (outputs.trace.take(), &run) {
+            unwritten.keep(write_trace(output, || shown.chart(run), || shown.json()));
         }
-        let steps_along = found_run.filter(|_| options.walks.step).map_or_else(Vec::new, |run| run.states.to_vec());
+        let colored = coverage.as_ref().filter(|_| page.is_some()).and_then(|coverage| coverage.as_ref().ok());
+        let colored = colored.map_or_else(String::new, |coverage| report::html::coverage(model, coverage));
+        if let (Some(Ok(coverage)), Some(output)) = (&coverage, outputs.coverage.take()) {
+            let json = coverage.json(model, exploration.end == End::Complete);
+            unwritten.keep(output.write_text(&format!("{json:#}\n")));
+        }
+        let recorded = recorder.zip(outputs.record.take()).and_then(|(recorder, output)| unwritten.keep(recorder.finish(output)));
+        if let Some(output) = outputs.export.take() {
+            exported = Some(picture(options, interpreted, checks, run.as_ref()).and_then(|text| {
+                output.write_text(&text)?;
+                Ok(Exported { bytes: text.len() as u64 })
+            }));
+        }
+        let steps_along = run.filter(|_| options.walks.step).map_or_else(Vec::new, |run| run.states.to_vec());
         let not_exported = options.outputs.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
-        let mut report = Report {
+        let report = Report {
             model,
             checks,
             states: show,
@@ -180,8 +135,8 @@ impl Ending<'_> {
             finding,
             violated_beside,
             conclusion,
-            answer: answer.as_ref().map(|(possible, outcome)| (*possible, outcome)),
-            branched: branched.as_ref().map(|(branching, outcome)| (*branching, outcome)),
+            answer,
+            branched,
             warnings,
             recorded,
             exported,
@@ -193,24 +148,127 @@ impl Ending<'_> {
             memory_for_twice,
             checkpoint: checkpoints.map(Checkpoints::status),
             known,
-            coverage,
+            coverage: coverage.map(|coverage| coverage.map(|coverage| coverage.unreached(model))),
             surveyed,
             reduction,
         };
-        let mut summary = report.summary();
-        if let Some((output, path)) = page {
-            report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, &colored)));
-            (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
-        }
-        let printed = match options.display.json {
-            true => serde_json::to_string(&summary)? + "\n",
-            false => report.text(&summary, program::prints_colors()),
-        };
-        program::print(&printed)?;
-        report.unwritten.print();
+        let code = print(report, options, page, &colored)?;
         if options.walks.step {
             step::walk(text, &steps_along)?;
         }
-        Ok(report.exit_code())
+        Ok(code)
     }
+
+    /// The violation to report with its path, and the checks that its condition is one of.
+    fn finding(&self, explorer: &mut dyn Explorer, limits: Limits) -> (&'a Checks, Option<Finding<'a>>) {
+        let Interpreted { interpreter, checks, .. } = self.interpreted;
+        let is_told = |found: &&Found| self.conclusion.is_none() || matches!(found.violation, Violation::Fault(_));
+        let of_search = self.exploration.found.as_ref().filter(is_told).map(|found| {
+            let states = explorer.path(found, limits);
+            let path = states.and_then(|states| trace::replay(interpreter, checks, states, found.violation.clone()));
+            Finding { found, path }
+        });
+        // The answer about where states can lead has its own condition, and already has its path.
+        let lost = self.answer.and_then(|(possible, outcome)| Some((possible, outcome.found.as_ref()?)));
+        if let (None, Some((possible, (found, states)))) = (&of_search, lost) {
+            let path = trace::replay(interpreter, &possible.checks, states.clone(), found.violation.clone());
+            return (&possible.checks, Some(Finding { found, path }));
+        }
+        // So has a fault in a condition of branching time.
+        let fault = || {
+            let (found, states) = self.branched?.1.fault.as_ref()?;
+            Some(Finding { found, path: trace::replay(interpreter, checks, states.clone(), found.violation.clone()) })
+        };
+        (checks, of_search.or_else(fault))
+    }
+
+    /// The conditions that the state of the violation violates. The first violation may come with others in the same state.
+    fn violated_beside(&self) -> Vec<usize> {
+        let Interpreted { interpreter, checks, .. } = self.interpreted;
+        let found = self.exploration.found.as_ref().filter(|_| self.conclusion.is_none() && self.answer.is_none());
+        let Some(Found { state, .. }) = found else { return Vec::new() };
+        let is_violated = |at: &usize| interpreter.value(&checks.conditions[*at].must_hold, state) == Ok(0);
+        (0..checks.conditions.len()).filter(is_violated).collect()
+    }
+}
+
+/// What a report shows step by step: a path, the run that violates a property, or the witness of a formula.
+struct Shown<'r> {
+    model: &'r Model,
+    checks: &'r Checks,
+    states: States,
+    path: Option<&'r trace::Path>,
+    conclusion: Option<(&'r Question, &'r Conclusion)>,
+    witness: Option<(Answered<'r>, &'r Witness)>,
+}
+
+impl<'r> Shown<'r> {
+    fn lasso(&self) -> Option<(&'r Question, &'r Lasso)> {
+        let (question, conclusion) = self.conclusion?;
+        Some((question, conclusion.lasso.as_ref()?.as_ref().ok()?))
+    }
+
+    fn run(&self) -> Option<Run<'r>> {
+        let lasso = || self.lasso().map(|(_, lasso)| Run::of_lasso(lasso));
+        self.path.map(Run::of_path).or_else(lasso).or_else(|| self.witness.map(|(_, witness)| Run::of_witness(witness)))
+    }
+
+    /// What its last state or its loop shows.
+    fn ending(&self) -> String {
+        match (self.path, self.lasso()) {
+            (Some(path), _) => self.checks.describe(&path.violation, self.model),
+            (None, Some((question, _))) => format!("property violated: {}", question.text),
+            (None, None) => self.witness.map_or_else(String::new, |(answered, _)| report::branching::shows(answered)),
+        }
+    }
+
+    fn chart(&self, run: &Run) -> Chart {
+        Chart::new(self.model, run, self.ending(), self.states)
+    }
+
+    /// The part of a page that shows the run.
+    fn table_and_chart(&self) -> Option<String> {
+        let run = self.run()?;
+        Some(report::html::path(self.model, &run, &self.chart(&run), self.states))
+    }
+
+    /// The file of `--trace path.json`.
+    fn json(&self) -> String {
+        let Self { model, checks, states, .. } = *self;
+        let path = self.path.map(|path| path.json(model, checks, states));
+        let of_question = || {
+            let (question, conclusion) = self.conclusion?;
+            report::runs::run_json(conclusion, model, question, states)
+        };
+        let of_formula = || {
+            let (answered, witness) = self.witness?;
+            Some(report::branching::witness_json(answered, witness, model, states))
+        };
+        path.or_else(of_question).or_else(of_formula).map_or_else(String::new, |run| format!("{run:#}\n"))
+    }
+}
+
+/// The picture of `--export graph.dot`.
+fn picture(options: &Options, interpreted: &Interpreted, checks: &Checks, run: Option<&Run>) -> Result<String> {
+    let parts = &options.outputs.project;
+    let projection = (!parts.is_empty()).then(|| Projection::new(interpreted.interpreter.model(), parts)).transpose();
+    projection
+        .and_then(|projection| dot::text(&interpreted.interpreter, checks, run, projection.as_ref()))
+        .context("--export: the picture cannot be written")
+}
+
+/// Writes the page of `--report`, prints the report, and returns its exit code. `page`: the file, and the part that shows the run.
+fn print(mut report: Report, options: &Options, page: Option<(Output, String)>, colored: &str) -> Result<u8> {
+    let mut summary = report.summary();
+    if let Some((output, path)) = page {
+        report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, colored)));
+        (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
+    }
+    let printed = match options.display.json {
+        true => serde_json::to_string(&summary)? + "\n",
+        false => report.text(&summary, program::prints_colors()),
+    };
+    program::print(&printed)?;
+    report.unwritten.print();
+    Ok(report.exit_code())
 }

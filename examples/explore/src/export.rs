@@ -16,7 +16,7 @@ use std::path::Path;
 use warpset_model::interpreter::Step;
 use warpset_model::ir::Model;
 use warpset_model::network::HIDDEN;
-use warpset_model::trace::describe_step;
+use warpset_model::trace::step_name;
 use warpset_search::exploration::Counts;
 use warpset_search::numbering::StateSpace;
 use warpset_support::escaping;
@@ -106,7 +106,7 @@ impl StateSpace for Export<'_> {
 fn text_of(model: &Model, step: Option<Step>) -> Cow<'_, str> {
     match step {
         Some(Step::Rule(rule)) => model.rule_label(rule).into(),
-        Some(step) => describe_step(model, step).into(),
+        Some(step) => step_name(model, step, None).into(),
         None => HIDDEN.into(),
     }
 }

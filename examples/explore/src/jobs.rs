@@ -33,13 +33,14 @@ pub enum Job {
 
 /// For each option, whether each job uses it (`u`), refuses it (`-`), or needs no such thing (`.`): the walk by hand needs no
 /// device, and no answer is missing because a device was named. The columns are those of [`Job::column`].
-const USES: [(&str, &str); 59] = [
+const USES: [(&str, &str); 60] = [
     ("model", "uuuuuuuu"),
     ("format", "uuuuuuuu"),
     ("interleave", "uuuuuuuu"),
     ("independent", "uuuuuuuu"),
     ("const", "uuuuuuuu"),
     ("token_bits", "u.uu.u.u"),
+    ("unpacked", "u.uu.u.u"),
     ("strict", "uuuuuuuu"),
     ("deadlock", "u-u--u--"),
     ("invariant", "u-u--u--"),

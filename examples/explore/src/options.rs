@@ -198,6 +198,11 @@ pub struct InputOptions {
     #[arg(id = "const", long = "const", value_name = "NAME=VALUE", help_heading = "Model")]
     pub constants: Vec<String>,
 
+    /// Give each location, variable and array element of a state a word of its own, instead of the bits that it needs. States
+    /// take more memory; tables are measured with it on the widths that other tools have. Not for Petri nets.
+    #[arg(long, help_heading = "Model")]
+    pub unpacked: bool,
+
     /// Ignore the property process of the model: explore and check the states of the other processes only.
     #[arg(long, help_heading = "DVE")]
     pub no_property: bool,
@@ -700,15 +705,17 @@ impl InputOptions {
         Ok(Reading { interleaved: self.interleave.clone(), independent: self.independent, constants })
     }
 
-    /// Encodes the states of a net as requested. Returns an error if that is asked of another model.
+    /// Encodes the states as requested. Returns an error if that is asked of a model without such an encoding.
     pub fn encode(&self, text: &mut Text) -> Result<()> {
-        match (text, self.token_bits) {
-            (Text::Net(net), Some(bits)) => Ok(net.encode(Encoding { bits, ..net.encoding })?),
-            (_, bits) => {
-                ensure!(bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
-                Ok(())
-            }
+        if let Text::Net(net) = text {
+            ensure!(
+                !self.unpacked,
+                "--unpacked is for DVE, SLCO and networks: the encoding of a Petri net is chosen by --token-bits"
+            );
+            return self.token_bits.map_or(Ok(()), |bits| Ok(net.encode(Encoding { bits, ..net.encoding })?));
         }
+        ensure!(self.token_bits.is_none(), "--token-bits is for Petri nets (--format pnml)");
+        if self.unpacked { text.model_mut().unpack() } else { Ok(()) }
     }
 }
 

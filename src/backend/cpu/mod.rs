@@ -30,8 +30,6 @@ mod store;
 mod system_memory;
 mod threads;
 mod trees;
-#[cfg(target_os = "linux")]
-mod waves;
 
 pub(crate) use machine::CpuMachine;
 #[cfg(test)]

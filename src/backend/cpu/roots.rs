@@ -45,8 +45,9 @@ impl CpuStore {
         } else {
             debug_assert_eq!(geometry(self.spec), layout, "the layout of roots is the machine's");
             let growing = Growing { spec: parameters.spec, from: &self.view, slots: slots_now, to: &view };
-            // SAFETY: roots that are not compact lie in a bucket table, whose slots depend on the machine only. The new slots
-            // have the bytes that the geometry of their spec says, and nothing else uses them yet.
+            // SAFETY: roots that are not compact lie in a bucket table, whose layout depends on the machine only, so both tables
+            // have the same spec as far as `fill` looks. The new slots have the bytes that the geometry of their spec says, and
+            // nothing else uses them yet.
             unsafe { fill(self.machine.threads, growing)? }
         };
         if counts.full == 0 {

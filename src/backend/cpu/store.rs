@@ -4,7 +4,7 @@ use super::filter::Filter;
 use super::growth::{Growing, fill, is_filled_in_order};
 use super::kernels::{CpuView, export, geometry, run, warpset_cpu_find, warpset_cpu_find_or_put, warpset_cpu_upsert};
 use super::machine::{CpuMachine, PIECE};
-use super::rehash::rehash;
+use super::rehash::{put_all, rehash};
 use super::threads::on_threads;
 use crate::backend::{Machine, Store, TableMemory};
 use crate::layout::options::Parameters;
@@ -240,9 +240,8 @@ impl Store for CpuStore {
             unsafe { export(CpuView::of(self.spec, &self.view), slots, vectors.as_mut_ptr()) }
         };
         let put = |vectors: &[u32], counts: &mut Counts| {
-            let batch = batch_view(&mut HostBatch::new(SearchMode::FindOrPut, vectors), self.spec, 0, counts);
-            // SAFETY: `vectors` holds that number of rows, and the batch asks for counts only.
-            unsafe { Self::search_by_this_thread(SearchMode::FindOrPut, &table, &batch, None) };
+            // SAFETY: both tables are for vectors of that width, and the new one is used by these threads alone.
+            unsafe { put_all(&table, self.spec.width(), vectors, counts) };
         };
         rehash(self.machine.threads, slots, self.spec.width(), export, put).map(Some)
     }

@@ -5,9 +5,9 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use std::marker::PhantomData;
 
 /// Makes all copies, with the threads of `workers`. No copy writes to memory that another one reads or writes.
-pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
+pub(super) fn copy_all(workers: &Workers, copies: &[HostCopy<'_>]) {
     // For each piece: its copy, and the position of its first byte there.
-    let pieces: Vec<(&Copy<'_>, usize)> = copies
+    let pieces: Vec<(&HostCopy<'_>, usize)> = copies
         .iter()
         .flat_map(|copy| (0..copy.from.len()).step_by(Workers::PIECE_BYTES).map(move |first| (copy, first)))
         .collect();
@@ -20,16 +20,18 @@ pub(super) fn copy_all(workers: &Workers, copies: &[Copy<'_>]) {
 }
 
 /// Bytes to copy, and memory of the same size that they are copied to.
-pub(super) struct Copy<'a> {
+pub(super) struct HostCopy<'a> {
     from: &'a [u8],
     to: *mut u8,
     target: PhantomData<&'a mut [u8]>,
 }
 
 // SAFETY: a shared and an exclusive borrow of bytes.
-unsafe impl Sync for Copy<'_> {}
+unsafe impl Sync for HostCopy<'_> {}
 
-impl<'a> Copy<'a> {
+impl<'a> HostCopy<'a> {
+    /// A copy of `from` to `to`.
+    ///
     /// # Panics
     ///
     /// If the sizes differ.
@@ -49,7 +51,10 @@ mod tests {
         let (workers, count) = (Workers::new(2), if cfg!(miri) { 20_011 } else { 100_003 });
         let (from, more): (Vec<u64>, Vec<u8>) = ((0..count).collect(), (0..200).collect());
         let (mut to, mut other, mut none) = (vec![0u64; from.len()], vec![0u8; 200], [0u8; 0]);
-        copy_all(&workers, &[Copy::new(&from, &mut to), Copy::new(&more, &mut other), Copy::new::<u8, u8>(&[], &mut none)]);
+        copy_all(
+            &workers,
+            &[HostCopy::new(&from, &mut to), HostCopy::new(&more, &mut other), HostCopy::new::<u8, u8>(&[], &mut none)],
+        );
         assert!(from == to && more == other);
     }
 }

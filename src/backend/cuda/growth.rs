@@ -3,20 +3,20 @@
 //! The algorithm is in cuda/warpset/bucket/growth.cuh.
 
 use super::cuda;
+use super::growth_plan::{Growing, LeftList, Plan};
 use super::store::{CudaStore, argument, view_argument};
+use crate::backend::waves::slices;
 use crate::backend::{Launch, Machine};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
-use crate::layout::size::{self, Slices};
-use crate::layout::view::{BatchView, Counts};
+use crate::layout::size;
+use crate::layout::view::{BatchView, Counts, View};
 use crate::layout::{Kernel, Kind};
 use crate::{Error, Result};
+use std::ops::Range;
 
 /// Threads of a block.
 const THREADS: u32 = 1024;
-
-/// Slices of the larger table that a block fills at a time, at most: all that share hashes with a slice of the smaller table.
-const MOST_SLICES: u64 = 4;
 
 /// Turns a lack of memory into `None`, because growth then falls back to find-or-put.
 pub(super) fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
@@ -27,83 +27,81 @@ pub(super) fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// How the blocks share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plan {
-    slices_a_part: u64,
-    /// Whether a part is made in shared memory.
-    is_staged: bool,
-    /// Bytes of shared memory of a block.
-    shared_bytes: u64,
-}
-
-impl Plan {
-    /// Plan for a table that gets `times` as many slices. A slice has `buckets` buckets and `bytes` bytes.
-    fn new(times: u64, buckets: u64, bytes: u64, most_shared_bytes: u64) -> Self {
-        let counters = |slices: u64| (slices * buckets * 2).next_multiple_of(16);
-        let staged =
-            |slices: u64| Self { slices_a_part: slices, is_staged: true, shared_bytes: counters(slices) + slices * bytes };
-        let direct = |slices: u64| Self { slices_a_part: slices, is_staged: false, shared_bytes: counters(slices) };
-        let fits = |plan: &Self| plan.shared_bytes <= most_shared_bytes;
-        let wanted = (1..=times.clamp(1, MOST_SLICES)).rev();
-        let plan = wanted.clone().map(staged).find(fits).or_else(|| wanted.map(direct).find(fits));
-        plan.expect("the counters of a slice have at most 16 KiB")
-    }
-}
-
 impl CudaStore {
     /// Number of slices of a table of this kind with this number of slots, and the buckets of each; `None` if it has none.
     pub(super) fn slices_of(&self, slots: u64) -> Option<(u64, u64)> {
-        let geometry = self.kernels.geometry;
-        let buckets = slots / u64::from(geometry.slots_per_bucket);
-        let Slices { slice_buckets, slice_mask } = Slices::of(buckets, geometry.slots_per_bucket);
-        (slice_mask != u32::MAX).then(|| (buckets / u64::from(slice_buckets), slice_buckets.into()))
+        let slots_per_bucket = self.kernels.geometry.slots_per_bucket;
+        let buckets = slots / u64::from(slots_per_bucket);
+        slices(buckets, slots_per_bucket).map(|slices| (slices, buckets / slices))
     }
 
-    /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
-    /// short, or too many vectors are left.
-    pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
-        let geometry = self.kernels.geometry;
+    /// How the table grows by slices from this number of slots. `None` unless it has slices before and afterwards.
+    pub(super) fn by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Option<Growing> {
         if self.spec.kind != Kind::Bucket || self.spec != parameters.spec {
-            return Ok(None);
+            return None;
         }
-        let (Some((now, slice_buckets)), Some((then, _))) =
-            (self.slices_of(slots), self.slices_of(geometry.slots(parameters.buckets)))
-        else {
-            return Ok(None);
-        };
-        let gpu = self.gpu();
-        gpu.synchronize()?;
-        let larger = Self::unfilled(&self.machine, parameters)?;
-        let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), gpu.shared_bytes);
-        let parts = then.div_ceil(plan.slices_a_part);
-        let kernel = self.kernels.grow(gpu)?;
-        let machine: &dyn Machine = &self.machine;
-        let capacity = size::most_left(slots);
-        // Find-or-put of all vectors needs less memory besides the tables.
-        let Some(left) = unless_short(machine.allocate(capacity * 8))? else { return Ok(None) };
-        let count = machine.allocate_zeroed(8)?;
-        let shared = plan.shared_bytes as u32;
+        let geometry = self.kernels.geometry;
+        let ((now, slice_buckets), (then, _)) = (self.slices_of(slots)?, self.slices_of(geometry.slots(parameters.buckets))?);
+        let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), self.gpu().shared_bytes);
+        Some(Growing { now, then, plan })
+    }
+
+    /// Launches the kernel that fills some parts of a larger table, or, unless it `writes`, finds the vectors that these leave.
+    ///
+    /// # Safety
+    ///
+    /// The views are of bucket tables of this spec on this GPU, with slices, and the list has room for its capacity. All of this
+    /// memory stays until the kernel has ended. Until then nothing else uses the parts, which are not where they read.
+    pub(super) unsafe fn fill_parts(
+        &self,
+        (from, to): (&View, &View),
+        plan: &Plan,
+        parts: Range<u64>,
+        writes: bool,
+        left: LeftList,
+    ) -> Result<()> {
+        let (gpu, shared) = (self.gpu(), plan.shared_bytes as u32);
+        let kernel = &self.kernels.grow(gpu)?.fill;
         let blocks = {
             let _current = gpu.bind()?;
             kernel
                 .occupancy_max_active_blocks_per_multiprocessor(THREADS, shared as usize, None)
                 .map_err(cuda("asking for the occupancy"))?
         };
-        let blocks = u64::from(gpu.multiprocessors * blocks.max(1)).min(parts) as u32;
+        let blocks = u64::from(gpu.multiprocessors * blocks.max(1)).min(parts.end - parts.start).max(1) as u32;
         let (slices_a_part, is_staged) = (plan.slices_a_part as u32, u32::from(plan.is_staged));
+        let (first, last, writes) = (parts.start, parts.end, u32::from(writes));
         let mut arguments = [
-            view_argument(&self.view),
-            view_argument(&larger.view),
+            view_argument(from),
+            view_argument(to),
             argument(&slices_a_part),
             argument(&is_staged),
-            argument(&left.address),
-            argument(&capacity),
-            argument(&count.address),
+            argument(&first),
+            argument(&last),
+            argument(&writes),
+            argument(&left.slots),
+            argument(&left.capacity),
+            argument(&left.count),
         ];
-        // SAFETY: the arguments of `warpset_grow`. Both tables have slices of this number of buckets, and shared memory has the
-        // bytes that the plan says. The caller has this table alone, and nothing uses the larger one yet.
-        unsafe { gpu.launch(kernel, (blocks, THREADS, shared), self.stream(), &mut arguments)? };
+        // SAFETY: the arguments of `warpset_grow`. Both tables have slices of one number of buckets, and shared memory has the
+        // bytes that the plan says. The caller guarantees the rest.
+        unsafe { gpu.launch(kernel, (blocks, THREADS, shared), self.stream(), &mut arguments) }
+    }
+
+    /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
+    /// short, or too many vectors are left.
+    pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
+        let Some(Growing { then, plan, .. }) = self.by_slices(parameters, slots) else { return Ok(None) };
+        self.gpu().synchronize()?;
+        let larger = Self::unfilled(&self.machine, parameters)?;
+        let machine: &dyn Machine = &self.machine;
+        let capacity = size::most_left(slots);
+        // Find-or-put of all vectors needs less memory besides the tables.
+        let Some(left) = unless_short(machine.allocate(capacity * 8))? else { return Ok(None) };
+        let count = machine.allocate_zeroed(8)?;
+        let list = LeftList { slots: left.address, capacity, count: count.address };
+        // SAFETY: the caller has this table alone, and nothing uses the larger one yet. `load` waits for the kernel.
+        unsafe { self.fill_parts((&self.view, &larger.view), &plan, 0..then.div_ceil(plan.slices_a_part), true, list)? };
         let mut found = [0u64];
         // SAFETY: memory of this GPU; the copy waits for the kernel.
         unsafe { machine.load(*count, 0, &mut found)? };
@@ -132,25 +130,5 @@ impl CudaStore {
             machine.read(*sums, 0, bytemuck::bytes_of_mut(&mut counts))?;
         }
         Ok(counts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Shared memory of an H100, and of compute capability 7.5.
-    #[test]
-    fn parts_fit_shared_memory() {
-        let (h100, turing) = (227 << 10, 64 << 10);
-        let plan = |slices_a_part, is_staged, shared_bytes| Plan { slices_a_part, is_staged, shared_bytes };
-        // Two words, buckets of four slots: both new slices of one, of three, and one alone.
-        assert_eq!(Plan::new(2, 2048, 65536, h100), plan(2, true, 139_264));
-        assert_eq!(Plan::new(9, 2048, 65536, h100), plan(3, true, 208_896));
-        assert_eq!(Plan::new(1, 2048, 65536, h100), plan(1, true, 69_632));
-        assert_eq!(Plan::new(2, 2048, 65536, turing), plan(2, false, 8192));
-        // 32 words.
-        assert_eq!(Plan::new(2, 8192, 1 << 20, h100), plan(2, false, 32768));
-        assert_eq!(Plan::new(4, 8192, 1 << 20, turing), plan(4, false, 65536));
     }
 }

@@ -69,8 +69,16 @@ pub(crate) struct Kernels {
     find_received: OnceLock<SearchKernel>,
     upsert: OnceLock<SearchKernel>,
     gather_columns: OnceLock<CudaFunction>,
-    grow: OnceLock<CudaFunction>,
+    grow: OnceLock<GrowthKernels>,
     bulk: OnceLock<BulkKernels>,
+}
+
+/// Kernels of growth.
+pub(crate) struct GrowthKernels {
+    /// Fills parts of the larger table.
+    pub fill: CudaFunction,
+    /// Copies the vectors that are left.
+    pub keep_left: CudaFunction,
 }
 
 /// The kernels of bulk find-or-put. A block may have all shared memory of its multiprocessor.
@@ -225,11 +233,13 @@ impl Kernels {
 
     /// Bucket tables only. A block may have all shared memory of its multiprocessor. (That is set once, because several tables of
     /// one spec may grow at the same time.)
-    pub(super) fn grow(&self, gpu: &Gpu) -> Result<&CudaFunction> {
+    pub(super) fn grow(&self, gpu: &Gpu) -> Result<&GrowthKernels> {
         first_time(gpu, &self.grow, || {
-            let function = function(&gpu.table_kernels(self.spec, KernelSet::Grow)?, "warpset_grow")?;
-            allow_shared(&function, gpu.shared_bytes as u32)?;
-            Ok(function)
+            let module = gpu.table_kernels(self.spec, KernelSet::Grow)?;
+            let kernels =
+                GrowthKernels { fill: function(&module, "warpset_grow")?, keep_left: function(&module, "warpset_keep_left")? };
+            allow_shared(&kernels.fill, gpu.shared_bytes as u32)?;
+            Ok(kernels)
         })
     }
 

@@ -201,6 +201,18 @@ impl Machine for CudaMachine {
         Ok(Memory::new(memory.address(), bytes, memory))
     }
 
+    fn allocate_to_grow(&self, bytes: u64) -> Result<Memory> {
+        if ReservedMemory::is_for(bytes) {
+            match ReservedMemory::new(self.gpu(), bytes) {
+                Ok(memory) => return Ok(Memory::new(memory.address(), bytes, memory)),
+                Err(error @ Error::OutOfMemory { .. }) => return Err(error),
+                // Without addresses to reserve the table grows beside a second one.
+                Err(_) => {}
+            }
+        }
+        self.allocate(bytes)
+    }
+
     fn reserve(&self, _: u64) -> Result<Memory> {
         let memory = ReservedMemory::new(self.gpu(), 0)?;
         Ok(Memory::new(memory.address(), memory.bytes(), memory))

@@ -11,6 +11,8 @@ pub(crate) mod device_memory;
 mod gpu;
 mod gpu_state;
 mod growth;
+mod growth_plan;
+mod in_place;
 mod kernels;
 mod library;
 mod machine;

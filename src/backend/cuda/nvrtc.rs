@@ -541,7 +541,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, KernelSet); 22] = [
+        const KERNELS: [(&str, KernelSet); 23] = [
             ("warpset_clear", KernelSet::Put),
             ("warpset_find_or_put", KernelSet::Put),
             ("warpset_find_or_put_incremental", KernelSet::Incremental),
@@ -560,6 +560,7 @@ mod tests {
             ("warpset_find_received", KernelSet::FindReceived),
             ("warpset_upsert", KernelSet::Upsert),
             ("warpset_grow", KernelSet::Grow),
+            ("warpset_keep_left", KernelSet::Grow),
             ("warpset_bulk_partition", KernelSet::Bulk),
             ("warpset_bulk_fill", KernelSet::Bulk),
             ("warpset_bulk_put_left", KernelSet::Bulk),

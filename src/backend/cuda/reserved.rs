@@ -27,7 +27,15 @@ fn properties(gpu: &Gpu) -> sys::CUmemAllocationProp {
     properties
 }
 
+/// Memory is mapped in pages of 2 MiB, so less memory is plain.
+const LEAST: u64 = 2 << 20;
+
 impl ReservedMemory {
+    /// Whether memory of a table that may grow is worth reserved addresses.
+    pub(crate) fn is_for(bytes: u64) -> bool {
+        bytes >= LEAST
+    }
+
     /// Allocates `bytes` bytes, which can grow up to the size of the GPU's memory. They are not cleared.
     pub(crate) fn new(gpu: &Arc<Gpu>, bytes: u64) -> Result<Self> {
         pass("reserving addresses")?;
@@ -106,26 +114,33 @@ impl ReservedMemory {
         self.bytes = bytes;
         Ok(())
     }
+
+    /// Unmaps what [`grow`](Self::grow) has added to `bytes` bytes, whose work the caller has ended. Waits for the GPU. Memory
+    /// that the driver does not unmap stays for a later growth.
+    pub(crate) fn shrink(&mut self, bytes: u64) {
+        // Unlike `cuMemFree`, unmapping does not wait for work under way, so wait here. If the wait fails, the context is lost.
+        let _ = self.gpu.synchronize();
+        let Ok(_current) = self.gpu.bind() else { return };
+        while let Some((handle, part)) = self.parts.pop_if(|(_, part)| self.bytes - *part >= bytes as usize) {
+            // SAFETY: mapped by `grow`, as a whole, and the last part of the mapped addresses. Nothing uses it any more.
+            if unsafe { sys::cuMemUnmap(self.address + (self.bytes - part) as u64, part) }.result().is_err() {
+                self.parts.push((handle, part));
+                return;
+            }
+            // SAFETY: made by `grow`, mapped nowhere any more, and released once.
+            let _ = unsafe { sys::cuMemRelease(handle) }.result();
+            self.bytes -= part;
+        }
+    }
 }
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        // Unlike `cuMemFree`, unmapping does not wait for work under way, so wait here. If the wait fails, the context is lost. A
-        // drop cannot return errors.
-        let _ = self.gpu.synchronize();
+        self.shrink(0);
+        // Addresses that still have memory mapped must not be freed: they stay reserved until the process ends. A drop cannot
+        // return errors.
         let Ok(_current) = self.gpu.bind() else { return };
-        let mut at = self.address;
-        let mut is_unmapped = true;
-        for (handle, bytes) in &self.parts {
-            // SAFETY: mapped by `grow`, as a whole, and released once.
-            unsafe {
-                is_unmapped &= sys::cuMemUnmap(at, *bytes).result().is_ok();
-                let _ = sys::cuMemRelease(*handle).result();
-            }
-            at += *bytes as u64;
-        }
-        // Addresses that still have memory mapped must not be freed: they stay reserved until the process ends.
-        if is_unmapped {
+        if self.parts.is_empty() {
             // SAFETY: reserved by `new`, and nothing is mapped to it any more.
             let _ = unsafe { sys::cuMemAddressFree(self.address, self.reserved) }.result();
         }

@@ -73,7 +73,7 @@ impl<'a> Taken<'a> {
     pub(super) fn new(gpu: &'a Arc<Gpu>, pool: &'a Stages, count: usize, spec: Spec, batch: &HostBatch<'_>) -> Result<Self> {
         let mut taken = Self { gpu, pool, stages: Vec::new(), segment: segment_vectors(spec.width()).min(count.max(1)) };
         loop {
-            let bytes = Parts::new(taken.segment, spec, batch).end;
+            let bytes = StageLayout::new(taken.segment, spec, batch).end;
             let wanted = STAGES.min(count.div_ceil(taken.segment)).max(1);
             match taken.take(wanted, bytes) {
                 Ok(()) => return Ok(taken),
@@ -136,7 +136,7 @@ impl Drop for Taken<'_> {
 
 /// Offsets of the parts of a stage's memory. Each part starts at a multiple of 256 bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Parts {
+pub(super) struct StageLayout {
     pub vectors: usize,
     pub parents: usize,
     pub changed: usize,
@@ -148,7 +148,7 @@ pub(super) struct Parts {
     pub end: usize,
 }
 
-impl Parts {
+impl StageLayout {
     pub(super) fn new(count: usize, spec: Spec, batch: &HostBatch<'_>) -> Self {
         let mut end = 0;
         let mut part = |bytes: usize| {

@@ -13,12 +13,12 @@
 //! segment and one thread copied results; 3.60, 1.35 and 0.38 G/s with permanent threads that copy both (benches/host.md).
 
 use super::Gpu;
-use super::copies::{Copy, copy_all};
-use super::stages::{Parts, Stage, Taken};
+use super::copies::{HostCopy, copy_all};
+use super::stages::{Stage, StageLayout, Taken};
 use super::store::CudaStore;
 use crate::backend::Launch;
 use crate::host::Workers;
-use crate::layout::batch::rows;
+use crate::layout::batch::{rows, rows_mut};
 use crate::layout::view::{BatchView, Counts};
 use crate::layout::{BatchProgress, HostBatch};
 use crate::{Result, Spec};
@@ -60,7 +60,7 @@ struct SegmentPlan<'a> {
     spec: Spec,
     /// Generation in the upper bits of references.
     tag: u64,
-    parts: Parts,
+    parts: StageLayout,
     pinned: Pinned,
 }
 
@@ -83,7 +83,7 @@ impl CudaStore {
         let mut taken = Taken::new(self.gpu(), &self.machine.shared.stages, count, spec, batch)?;
         let (stages, segment) = (taken.stages.len(), taken.segment);
         let segments = count.div_ceil(segment);
-        let (parts, pinned) = (Parts::new(segment, spec, batch), Pinned::of(self.gpu(), batch));
+        let (parts, pinned) = (StageLayout::new(segment, spec, batch), Pinned::of(self.gpu(), batch));
         let plan = SegmentPlan { store: self, spec, tag, parts, pinned };
         let mut sums = Counts::default();
         // In each turn, one stage finishes its segment and starts the next one. The stage with the oldest segment comes first:
@@ -143,48 +143,51 @@ impl Stage {
         assert!(self.busy.is_none(), "a stage is finished before its memory is used");
         let SegmentPlan { spec, parts, pinned, .. } = plan;
         let mut copies = Vec::with_capacity(7);
-        // The parts of the stage's memory do not overlap, and each is borrowed once below.
-        if let Some(Finished { range, counts }) = finished {
-            let (len, given) = (range.len(), counts.new_references as usize);
-            if !batch.outcomes.is_empty() && !pinned.outcomes {
-                // SAFETY: as above.
-                let from = unsafe { self.pinned.disjoint_part::<u8>(parts.outcomes, len) };
-                copies.push(Copy::new(from, &mut batch.outcomes[range.clone()]));
+        // SAFETY: the stage is idle (asserted). The parts of its memory do not overlap, and each is in one copy at most.
+        unsafe {
+            if let Some(Finished { range, counts }) = finished {
+                let at_new = new as usize..(new + counts.new_references) as usize;
+                copies.extend(self.copy_out(parts.outcomes, rows_mut(batch.outcomes, range.clone()), pinned.outcomes));
+                copies.extend(self.copy_out(parts.references, rows_mut(batch.references, range.clone()), pinned.references));
+                let new_references = rows_mut(batch.new_references, at_new);
+                copies.extend(self.copy_out(parts.new_references, new_references, pinned.new_references));
             }
-            if !batch.references.is_empty() && !pinned.references {
-                // SAFETY: as above.
-                let from = unsafe { self.pinned.disjoint_part::<u64>(parts.references, len) };
-                copies.push(Copy::new(from, &mut batch.references[range.clone()]));
-            }
-            if !batch.new_references.is_empty() && !pinned.new_references {
-                // SAFETY: as above.
-                let from = unsafe { self.pinned.disjoint_part::<u64>(parts.new_references, given) };
-                copies.push(Copy::new(from, &mut batch.new_references[new as usize..][..given]));
-            }
-        }
-        if let Some(range) = next {
-            if !pinned.vectors {
-                let vectors = rows(batch.vectors, range, spec.width());
-                // SAFETY: as above.
-                copies.push(Copy::new(vectors, unsafe { self.pinned.disjoint_part::<u32>(parts.vectors, vectors.len()) }));
-            }
-            if !batch.parents.is_empty() && !pinned.parents {
+            if let Some(range) = next {
                 let parents = bytemuck::cast_slice::<_, u64>(rows(batch.parents, range, 1));
-                // SAFETY: as above.
-                copies.push(Copy::new(parents, unsafe { self.pinned.disjoint_part::<u64>(parts.parents, parents.len()) }));
-            }
-            if !batch.changed.is_empty() && !pinned.changed {
-                let changed = rows(batch.changed, range, spec.mask_words());
-                // SAFETY: as above.
-                copies.push(Copy::new(changed, unsafe { self.pinned.disjoint_part::<u32>(parts.changed, changed.len()) }));
-            }
-            if let Some(upsert) = batch.upsert.filter(|_| !pinned.operands) {
-                let operands = upsert.part(range).operands;
-                // SAFETY: as above.
-                copies.push(Copy::new(operands, unsafe { self.pinned.disjoint_part::<u8>(parts.operands, operands.len()) }));
+                copies.extend(self.copy_in(parts.vectors, rows(batch.vectors, range, spec.width()), pinned.vectors));
+                copies.extend(self.copy_in(parts.parents, parents, pinned.parents));
+                copies.extend(self.copy_in(parts.changed, rows(batch.changed, range, spec.mask_words()), pinned.changed));
+                let operands = batch.upsert.map_or(&[][..], |upsert| upsert.part(range).operands);
+                copies.extend(self.copy_in(parts.operands, operands, pinned.operands));
             }
         }
         copy_all(Workers::get(), &copies);
+    }
+
+    /// A copy from the stage's memory to `to`. `None` if the caller did not ask for it, or its memory is pinned.
+    ///
+    /// # Safety
+    ///
+    /// The stage is idle, and nothing else writes to this part of its memory until the copy is made.
+    unsafe fn copy_out<'m, T>(&'m self, part: usize, to: &'m mut [T], is_pinned: bool) -> Option<HostCopy<'m>>
+    where
+        T: NoUninit + AnyBitPattern,
+    {
+        // SAFETY: of the caller.
+        (!is_pinned && !to.is_empty()).then(|| HostCopy::new(unsafe { self.pinned.disjoint_part::<T>(part, to.len()) }, to))
+    }
+
+    /// A copy of `from` to the stage's memory. `None` if the batch has no such input, or it is pinned.
+    ///
+    /// # Safety
+    ///
+    /// The stage is idle, and nothing else uses this part of its memory until the copy is made.
+    unsafe fn copy_in<'m, T>(&'m self, part: usize, from: &'m [T], is_pinned: bool) -> Option<HostCopy<'m>>
+    where
+        T: NoUninit + AnyBitPattern,
+    {
+        // SAFETY: of the caller.
+        (!is_pinned && !from.is_empty()).then(|| HostCopy::new(from, unsafe { self.pinned.disjoint_part::<T>(part, from.len()) }))
     }
 
     /// Enqueues one segment: vectors in, kernel, results out. `copy` has filled the stage's pinned memory before.
@@ -194,6 +197,7 @@ impl Stage {
         // From here on the stream uses the stage's memory and the batch's pinned slices, even if a call below fails, until
         // `finish_segment` has waited for the stream.
         self.busy = Some(range.clone());
+        // Its new references go to the stage first, so only whether they are wanted matters here.
         let part = batch.part(&range, 0, *spec);
         self.send(parts.vectors, part.vectors, pinned.vectors)?;
         if !part.parents.is_empty() {

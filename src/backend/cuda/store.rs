@@ -1,6 +1,7 @@
 //! One table of a fixed size on a GPU.
 
 use super::Gpu;
+use super::growth_plan::InPlace;
 use super::kernels::{Kernels, SearchKernel};
 use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
@@ -25,6 +26,8 @@ pub(crate) struct CudaStore {
     incremental_pays: bool,
     /// Only for strategies with a workspace in global memory.
     workspace: Option<Workspace>,
+    /// A growth in place that has begun and is not done.
+    pub(super) growing: Option<Box<InPlace>>,
     /// Scratch memory of the last batch in bulk, for the next one.
     pub(super) bulk_scratch: Mutex<Option<Memory>>,
 }
@@ -83,8 +86,15 @@ impl CudaStore {
         // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
         // that are not in L2 cost a random access each.
         let incremental_pays = parameters.spec.width() > 8 || parameters.node_bytes() > gpu.l2_bytes;
-        let store =
-            Self { table, machine: machine.clone(), kernels, incremental_pays, workspace, bulk_scratch: Mutex::default() };
+        let store = Self {
+            table,
+            machine: machine.clone(),
+            kernels,
+            incremental_pays,
+            workspace,
+            growing: None,
+            bulk_scratch: Mutex::default(),
+        };
         store.machine.shared.add_store(); // and `drop` removes it, also if one of the next calls fails
         Ok(store)
     }
@@ -195,6 +205,7 @@ impl Drop for CudaStore {
         }
         // While the context is current: dropping their events and streams would make it current and leave it so.
         self.workspace = None;
+        self.growing = None;
         self.machine.shared.remove_store();
     }
 }
@@ -239,6 +250,28 @@ impl Store for CudaStore {
         // SAFETY: the caller guarantees the buffers; allocations are aligned to 256 bytes. The stream is that of the machine's
         // other kernels and copies. `drop` waits before the table's memory is freed.
         unsafe { self.enqueue(search, batch, self.stream(), Launch::default()) }
+    }
+
+    fn grow_in_place(
+        &mut self,
+        parameters: &Parameters<'_>,
+        slots: u64,
+        unplaced: &mut Vec<u32>,
+        begin: &mut dyn FnMut(),
+    ) -> Result<bool> {
+        self.grow_where_it_is(parameters, slots, unplaced, begin)
+    }
+
+    fn bytes_beside(&self, parameters: &Parameters<'_>, slots: u64) -> Option<u64> {
+        self.bytes_beside_growth(parameters, slots)
+    }
+
+    fn is_growing(&self) -> bool {
+        self.growing.is_some()
+    }
+
+    fn finish_growth(&mut self, unplaced: &mut Vec<u32>) -> Result<()> {
+        self.go_on(unplaced)
     }
 
     fn free_scratch(&self) {

@@ -169,15 +169,26 @@ struct Rebuild {
 struct Grow {
     Views view, larger;
     u32 slices_a_part, is_staged;
+    u64 first, last, writes;
     u64* left;
     u64 capacity;
-    u64* count;
+    u64* progress;
+    u32* vectors;
 };
 
 void grow([[maybe_unused]] const Grow& x)
 {
 #if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
-    warpset_grow(view_of(x.view), view_of(x.larger), x.slices_a_part, x.is_staged, x.left, x.capacity, x.count);
+    warpset_grow(view_of(x.view), view_of(x.larger), x.slices_a_part, x.is_staged, x.first, x.last,
+                 static_cast<u32>(x.writes), x.left, x.capacity, x.progress);
+#endif
+}
+
+void keep_left([[maybe_unused]] const Grow& x)
+{
+#if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
+    auto* const progress = reinterpret_cast<warpset::InPlace*>(x.progress);
+    warpset_keep_left(view_of(x.view), x.left, x.capacity, progress, x.vectors);
 #endif
 }
 
@@ -322,6 +333,7 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { rebuild(as<Rebuild>(a)); },
     [](const void* a) { list_holes(as<Holes>(a)); },
     [](const void* a) { grow(as<Grow>(a)); },
+    [](const void* a) { keep_left(as<Grow>(a)); },
     [](const void* a) { bulk_partition(as<BulkStep>(a)); },
     [](const void* a) { bulk_fill(as<BulkStep>(a)); },
     [](const void* a) { bulk_put_left(as<BulkStep>(a)); },

@@ -18,6 +18,10 @@ struct Case {
     pool: Pool,
     before: Batch,
     grow: Box<GrowArgument>,
+    /// Arguments of the launches of waves, in their order. If there is one wave, nothing is kept.
+    waves: Vec<Box<GrowArgument>>,
+    /// Argument of the trial, which must live as long as its launch.
+    trial: Box<GrowArgument>,
     after: Batch,
 }
 
@@ -81,29 +85,77 @@ impl Program for SliceGrowth {
             larger: larger.view,
             slices_a_part: slices_a_part as u32,
             is_staged: is_staged.into(),
+            first: 0,
+            last: larger_slices,
+            writes: 1,
             left: memory.allocate("left", Use::Shared, 8 * table.slots as usize).cast(),
             capacity: table.slots,
-            count: memory.allocate_with("left count", Use::Shared, &[0u64]),
+            progress: memory.allocate_with("progress", Use::Shared, &[[0u64; 3]]),
+            vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() * table.slots as usize).cast(),
         });
-        let growth = Grid {
-            blocks: rng.random_range(1..=2),
-            threads: WARP * rng.random_range(1..=2),
+        // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own.
+        let parts = larger_slices.div_ceil(slices_a_part);
+        let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
+        let waves: Vec<Box<GrowArgument>> = [middle..parts, 0..middle]
+            .into_iter()
+            .filter(|wave| middle == 0 && wave.start < wave.end || middle > 0)
+            .map(|wave| Box::new(GrowArgument { first: wave.start, last: wave.end, ..*grow }))
+            .collect();
+        let trial = Box::new(GrowArgument {
+            writes: 0,
+            progress: memory.allocate_with("progress of a trial", Use::Shared, &[[0u64; 3]]),
+            left: memory.allocate("left by a trial", Use::Shared, 8 * table.slots as usize).cast(),
+            ..*grow
+        });
+        let (blocks, threads) = (rng.random_range(1..=2), WARP * rng.random_range(1..=2));
+        let growth = |of: &GrowArgument| Grid {
+            blocks,
+            threads,
             scratch_bytes: (2 * buckets).next_multiple_of(16) + staged,
             kernel: kernels.grow,
-            argument: argument(&*grow),
+            argument: argument(of),
         };
-        let launches = vec![vec![self.search(&before, 2)], vec![growth], vec![self.search(&after, 1)]];
-        self.case = Some(Case { table, larger, pool, before, grow, after });
+        let keep =
+            |of: &GrowArgument| Grid { blocks: 1, threads, scratch_bytes: 0, kernel: kernels.keep_left, argument: argument(of) };
+        let mut launches = vec![vec![self.search(&before, 2)]];
+        if waves.len() > 1 {
+            launches.push(vec![growth(&trial)]);
+        }
+        for wave in &waves {
+            launches.push(vec![growth(wave)]);
+            if waves.len() > 1 {
+                launches.push(vec![keep(wave)]);
+            }
+        }
+        launches.push(vec![self.search(&after, 1)]);
+        self.case = Some(Case { table, larger, pool, before, grow, waves, trial, after });
         launches
     }
 
     fn judge(&mut self, memory: &Memory, _: Ending) -> Result<(), Wrong> {
-        let Case { table, larger, pool, before, grow, after } = self.case.as_ref().expect("a case was set up");
+        let Case { table, larger, pool, before, grow, waves, trial, after } = self.case.as_ref().expect("a case was set up");
         let contents = Contents::read(table, memory, pool, false)?;
         contents.check_counts(table, memory)?;
         let now = Contents::read(larger, memory, pool, false)?;
         now.check_counts(larger, memory)?;
-        let count = memory.at(grow.count.cast_const(), 1)[0];
+        let [count, kept, done] = memory.at(grow.progress.cast_const(), 1)[0];
+        if waves.len() > 1 {
+            if (kept, done) != (count, waves.len() as u64) {
+                return Err(wrong("kept", format!("{kept} of {count} vectors, {done} of {} waves", waves.len()), Vec::new()));
+            }
+            let width = pool.width;
+            let vectors = memory.at(grow.vectors.cast_const(), count as usize * width);
+            for (slot, words) in memory.at(grow.left.cast_const(), count as usize).iter().zip(vectors.chunks(width)) {
+                let vector = contents.slot_of.iter().position(|of| *of == Some(*slot));
+                if vector.is_none_or(|vector| pool.vector(vector) != words) {
+                    return Err(wrong("kept", format!("{words:?} of slot {slot}"), Vec::new()));
+                }
+            }
+            let [_, kept, done] = memory.at(trial.progress.cast_const(), 1)[0];
+            if (kept, done) != (0, 0) {
+                return Err(wrong("trial", format!("it has kept {kept} vectors"), Vec::new()));
+            }
+        }
         let mut left = HashSet::new();
         for slot in memory.at(grow.left.cast_const(), count.min(grow.capacity) as usize) {
             let Some(vector) = contents.slot_of.iter().position(|of| *of == Some(*slot)) else {

@@ -51,6 +51,7 @@ pub struct Kernels {
     pub list_holes: Kernel,
     /// Bucket tables only.
     pub grow: Kernel,
+    pub keep_left: Kernel,
     /// Bucket tables of 1 and 2 words only.
     pub bulk_partition: Kernel,
     pub bulk_fill: Kernel,
@@ -143,7 +144,8 @@ pub struct RebuildArgument {
     pub counts: *mut [u64; 5],
 }
 
-/// Moves the vectors of a table to `larger`, by parts of some slices.
+/// Moves the vectors of a table to parts `first .. last` of `larger`, each of some slices; unless it writes, finds those that are
+/// left.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct GrowArgument {
@@ -151,9 +153,15 @@ pub struct GrowArgument {
     pub larger: View,
     pub slices_a_part: u32,
     pub is_staged: u32,
+    pub first: u64,
+    pub last: u64,
+    pub writes: u64,
     pub left: *mut u64,
     pub capacity: u64,
-    pub count: *mut u64,
+    /// `warpset::InPlace`: vectors left, those of them that were kept, and waves.
+    pub progress: *mut [u64; 3],
+    /// Vectors that were kept.
+    pub vectors: *mut u32,
 }
 
 /// A step of bulk find-or-put.

@@ -145,12 +145,7 @@ pub enum States {
 pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], states: States) -> Vec<String> {
     let mut lines = match step {
         None => vec!["no step is possible: the run stays in this state".into()],
-        Some(step @ Step::Transition { id, receiver }) => {
-            let message = Message::of(model, step, from, to);
-            let others = receiver.map(|id| format!("with {}", move_line(model, id, message.as_ref())));
-            std::iter::once(move_line(model, id, message.as_ref())).chain(others).collect()
-        }
-        Some(step) => vec![describe_step(model, step)],
+        Some(step) => moves(model, step, Message::of(model, step, from, to).as_ref()),
     };
     lines.push(changes_text(model, from, to));
     lines.retain(|line| !line.is_empty());
@@ -158,6 +153,19 @@ pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], s
         lines.push(format!("state: {}", whole_state_text(model, to)));
     }
     lines
+}
+
+/// The name of a step on one line, as paths show it: with the message between `from` and `to`, or with none.
+pub fn step_name(model: &Model, step: Step, states: Option<[&[u32]; 2]>) -> String {
+    let message = states.and_then(|[from, to]| Message::of(model, step, from, to));
+    list(moves(model, step, message.as_ref()).into_iter())
+}
+
+/// The parts of a step: of a network or a net its label, else a line for each process that moves.
+fn moves(model: &Model, step: Step, message: Option<&Message>) -> Vec<String> {
+    let Step::Transition { id, receiver } = step else { return vec![describe_step(model, step)] };
+    let receiver = receiver.map(|id| format!("with {}", move_line(model, id, message)));
+    std::iter::once(move_line(model, id, message)).chain(receiver).collect()
 }
 
 /// A process's part of a step: its statement or, if the text has none, its locations; then the line and the message. For example
@@ -297,7 +305,8 @@ fn transitions(leader: TransitionId, receiver: Option<TransitionId>) -> impl Ite
     std::iter::once(leader).chain(receiver)
 }
 
-/// Describes a step in words, on one line: its transitions; for a network, the label and the components that move.
+/// Describes a step briefly, on one line: its transitions by their locations; for a network, the label and the components that
+/// move.
 pub fn describe_step(model: &Model, step: Step) -> String {
     match step {
         Step::Transition { id, receiver } => {
@@ -395,19 +404,24 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
 
 /// The location of each process, and the variables that are not 0.
 pub fn state_text(model: &Model, state: &[u32]) -> String {
-    let text = values_text(model, state, |value| !value.is_empty());
-    if text.is_empty() { "all variables are 0".into() } else { text }
+    list(state_parts(model, state).into_iter())
+}
+
+/// The parts of [`state_text`].
+pub fn state_parts(model: &Model, state: &[u32]) -> Vec<String> {
+    let parts: Vec<String> = parts(model, state, |value| !value.is_empty()).collect();
+    if parts.is_empty() { vec!["all variables are 0".into()] } else { parts }
 }
 
 /// The location of each process, and all variables.
 pub fn whole_state_text(model: &Model, state: &[u32]) -> String {
-    values_text(model, state, |_| true)
+    list(parts(model, state, |_| true))
 }
 
-fn values_text(model: &Model, state: &[u32], is_wanted: impl Fn(&Shown) -> bool) -> String {
+fn parts<'m>(model: &'m Model, state: &'m [u32], is_wanted: impl Fn(&Shown) -> bool + 'm) -> impl Iterator<Item = String> + 'm {
     let locations = locations(model, state).map(|(process, at)| format!("{process}.{at}"));
-    let variables = shown(model, state).into_iter().filter(|(_, value)| is_wanted(value));
-    list(locations.chain(variables.map(|(name, value)| format!("{} = {}", escaping::line(&name), value.text()))))
+    let variables = shown(model, state).into_iter().filter(move |(_, value)| is_wanted(value));
+    locations.chain(variables.map(|(name, value)| format!("{} = {}", escaping::line(&name), value.text())))
 }
 
 /// Variables that differ between two states.

@@ -129,7 +129,8 @@ impl Chart {
             }
             let of_lane =
                 |lane: usize| row.moves.iter().find(|(other, _)| *other == lane).map_or("|".into(), |(_, text)| text.clone());
-            let mut more = row.statements.clone();
+            // What follows is separated by semicolons: the one at the end of a statement is not repeated.
+            let mut more: Vec<String> = row.statements.iter().map(|text| text.trim_end_matches(';').into()).collect();
             more.push(row.changes.clone());
             for Arrow { message, sent, received } in &self.arrows {
                 if sent.1 == number {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use warpset_model::checks::{Checks, Role};
 use warpset_model::interpreter::{Interpreter, Scratch, Step};
-use warpset_model::trace::{all_steps, describe_step, state_text};
+use warpset_model::trace::{all_steps, describe_step, state_parts};
 use warpset_support::escaping::{self, dot};
 use warpset_support::numbers::counted;
 
@@ -85,7 +85,7 @@ pub fn text(interpreter: &Interpreter, checks: &Checks, run: Option<&Run>, proje
             }
         }
         None => {
-            let (texts, common) = without_common(space.states.iter().map(|state| state_text(model, state)));
+            let (texts, common) = without_common(space.states.iter().map(|state| state_parts(model, state)).collect());
             nodes.iter_mut().zip(texts).for_each(|(node, text)| node.text = text);
             if !common.is_empty() {
                 remarks.push(format!("in every state: {}", common.join(", ")));
@@ -239,8 +239,7 @@ impl Space {
 }
 
 /// The lines of each state without those that all states have, and these.
-fn without_common(texts: impl Iterator<Item = String>) -> (Vec<String>, Vec<String>) {
-    let lines: Vec<Vec<String>> = texts.map(|text| text.split(", ").map(String::from).collect()).collect();
+fn without_common(lines: Vec<Vec<String>>) -> (Vec<String>, Vec<String>) {
     let mut common = if lines.len() > 1 { lines[0].clone() } else { Vec::new() };
     for of_state in &lines {
         let of_state: HashSet<&String> = of_state.iter().collect();

@@ -63,7 +63,7 @@ pub struct Report<'a> {
     /// The conditions that the state of the finding violates, as indices into [`Checks::conditions`].
     pub violated_beside: Vec<usize>,
     /// For a product, the question and its result.
-    pub conclusion: Option<(&'a Question, Conclusion)>,
+    pub conclusion: Option<(&'a Question, &'a Conclusion)>,
     /// The question about where states can lead, and its answer.
     pub answer: Option<(&'a Possible, &'a Outcome)>,
     /// Formulas of branching time, and their answers.
@@ -133,7 +133,7 @@ impl Report<'_> {
     pub fn exit_code(&self) -> u8 {
         // Errors and interruptions after the exploration count, too.
         let of_path = self.finding.as_ref().and_then(|finding| finding.path.as_ref().err());
-        let of_run = self.conclusion.as_ref().and_then(|(_, conclusion)| conclusion.lasso.as_ref()?.as_ref().err());
+        let of_run = self.conclusion.and_then(|(_, conclusion)| conclusion.lasso.as_ref()?.as_ref().err());
         let of_answer = self.answer.and_then(|(_, outcome)| outcome.why.as_ref());
         let of_formulas = self.branched.and_then(|(_, outcome)| outcome.why.as_ref());
         let mut errors = [of_path, of_run, of_answer, of_formulas].into_iter().flatten();
@@ -143,9 +143,7 @@ impl Report<'_> {
             (_, End::Stopped(Stop::Interrupted)) => exit::INTERRUPTED,
             _ if is_interrupted => exit::INTERRUPTED,
             _ if self.unwritten.sentence().is_some() => exit::ERROR,
-            (None, _) if self.conclusion.is_some() => {
-                self.conclusion.as_ref().map_or(0, |(_, conclusion)| runs::exit_code(conclusion))
-            }
+            (None, _) if self.conclusion.is_some() => self.conclusion.map_or(0, |(_, conclusion)| runs::exit_code(conclusion)),
             (found, _) if !found.as_ref().is_some_and(|finding| finding.found.is_fault()) && self.branched.is_some() => {
                 self.branched.map_or(0, |(_, outcome)| branching::exit_code(outcome))
             }
@@ -164,7 +162,7 @@ impl Report<'_> {
         let end = self.exploration.end;
         let finding = self.finding.as_ref();
         let seconds = Duration::as_secs_f64;
-        let answered = match (&self.conclusion, self.answer) {
+        let answered = match (self.conclusion, self.answer) {
             (Some((_, conclusion)), _) => Some((&conclusion.search, &conclusion.run)),
             (None, Some((_, outcome))) => Some((&outcome.search, &time.path)),
             (None, None) => None,
@@ -238,7 +236,7 @@ impl Report<'_> {
             state: finding.map(|finding| state_json(model, &finding.found.state)),
             path: self.path_json(),
             no_path: why_no_path.or(no_path),
-            about_runs: AboutRuns::of(self.conclusion.as_ref(), self.answer, model, self.states),
+            about_runs: AboutRuns::of(self.conclusion, self.answer, model, self.states),
             ctl: self.branched.map(|(branching, outcome)| FormulaFigures::of(branching, outcome)),
             net: NetFigures::of(model, self.surveyed.as_ref(), end),
             reduction: self.reduction.filter(|reduction| reduction.stubborn.is_some()).map(Reduction::word),
@@ -329,7 +327,7 @@ impl Report<'_> {
     /// The report for people, with colours if it goes to a terminal that has them.
     pub fn text(&self, summary: &Summary, has_colors: bool) -> String {
         let found = self.finding.as_ref().map(|finding| self.found_text(finding));
-        let run = self.conclusion.as_ref().and_then(|(_, conclusion)| runs::text(conclusion, self.model, self.states));
+        let run = self.conclusion.and_then(|(_, conclusion)| runs::text(conclusion, self.model, self.states));
         let firings = summary.net.as_ref().and_then(NetFigures::firings_text);
         let paths = self.branched.map(|(branching, outcome)| branching::text(branching, outcome, self.model, self.states));
         let figures = [verdicts::lines(summary, has_colors), summary.lines()];

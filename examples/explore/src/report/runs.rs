@@ -80,7 +80,7 @@ pub struct Leads {
 
 impl AboutRuns {
     pub fn of(
-        conclusion: Option<&(&Question, Conclusion)>,
+        conclusion: Option<(&Question, &Conclusion)>,
         answer: Option<(&Possible, &Outcome)>,
         model: &Model,
         states: States,

@@ -120,7 +120,7 @@ impl Report<'_> {
     pub fn verdicts(&self) -> Vec<Check> {
         let mut all: Vec<Check> = self.fault().into_iter().collect();
         let end = self.exploration.end;
-        if let Some((question, conclusion)) = &self.conclusion {
+        if let Some((question, conclusion)) = self.conclusion {
             let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
             let check = Check::new("property", format!("{}{fair}", question.text), decided(conclusion.verdict));
             let lasso = runs::run_json(conclusion, self.model, question, self.states);

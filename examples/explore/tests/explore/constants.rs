@@ -87,6 +87,7 @@ pub fn initial_values_of_objects_and_places_are_constants() {
             Some(arguments.iter().filter(|of| **of == "--const").count())
         );
     }
+    refused(&path, &["--unpacked"], "--unpacked is for DVE, SLCO and networks");
     // A section of units that is no longer right is left out, as if the file had this marking.
     let (_folder, safe) = written_as("m.pnml", &NET.replace("</net>", &format!("{UNITS}</net>")));
     assert_eq!(reported(&safe, &[])["counts"]["states"], 2);

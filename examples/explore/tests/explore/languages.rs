@@ -14,6 +14,20 @@ pub fn models_in_other_languages_have_their_counts(place: TableOnDevice) {
     }
 }
 
+/// A word for each part of a state changes neither counts nor paths, in any table that holds the states.
+pub fn unpacked_states_have_the_same_counts(place: TableOnDevice) {
+    for (name, words) in [("vending.slco", 12), ("crossing.exp", 4), ("peterson.dve", 5)] {
+        let (packed, unpacked) = (place.json(&file(name), &[]).1, place.json(&file(name), &["--unpacked"]).1);
+        assert_eq!((counts(&unpacked), &unpacked["levels"]), (counts(&packed), &packed["levels"]), "{name}");
+        assert_eq!(unpacked["table"]["words"], words, "{name}");
+    }
+    let (code, report) =
+        place.json(&file("peterson_wrong.dve"), &["--unpacked", "--invariant", "P_0.critical + P_1.critical <= 1"]);
+    assert_eq!((code, &report["path"]["length"]), (Some(1), &6.into()), "{report}");
+    let (code, report) = place.json(&file("philosophers.dve"), &["--unpacked", "--ltl", "G F Phil_0.ate"]);
+    assert_eq!((code, &report["table"]["words"]), (Some(1), &11.into()), "with the automaton's state: {report}");
+}
+
 #[track_caller]
 fn has_its_counts(place: TableOnDevice, network: &networks::Network, arguments: &[&str]) {
     let (code, report) = place.json(&network.path(), arguments);

@@ -96,7 +96,7 @@ const IN_EVERY_TABLE: [OfPlace; 18] = [
 
 /// Languages, messages and reports, and questions whose answers come from the same searches. In a plain run one table has them on
 /// the CPU.
-const IN_ONE_TABLE: [OfPlace; 18] = [
+const IN_ONE_TABLE: [OfPlace; 19] = [
     ("branching_time_has_its_verdicts", formulas::branching_time_has_its_verdicts),
     ("claiming_keeps_its_promises", claiming::claiming_keeps_its_promises),
     ("claiming_waits_for_nothing", claiming::claiming_waits_for_nothing),
@@ -104,6 +104,7 @@ const IN_ONE_TABLE: [OfPlace; 18] = [
     ("fairness_and_possibility_have_their_verdicts", formulas::fairness_and_possibility_have_their_verdicts),
     ("runs_of_large_products_are_shortest", formulas::runs_of_large_products_are_shortest),
     ("runs_are_asked_about_in_every_language", languages::runs_are_asked_about_in_every_language),
+    ("unpacked_states_have_the_same_counts", languages::unpacked_states_have_the_same_counts),
     ("slco_has_faults_and_overflows", languages::slco_has_faults_and_overflows),
     ("properties_of_nets_have_their_verdicts", nets::properties_of_nets_have_their_verdicts),
     ("formulas_of_nets_have_their_verdicts", nets::formulas_of_nets_have_their_verdicts),

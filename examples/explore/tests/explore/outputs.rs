@@ -219,6 +219,16 @@ pub fn state_spaces_are_drawn() {
     assert_eq!((nodes.len() as u64, edges.len() as u64), (states, transitions), "{text}");
     let red = |lines: &[&str]| lines.iter().filter(|line| line.contains("c0392b")).count();
     assert_eq!((red(&nodes), red(&edges)), (7, 6), "{text}");
+    // A buffer is one line of its node, also if it holds several messages. An .aut file names steps as paths do.
+    let process = "process A { byte n; state s; init s; trans s -> s { guard n < 2; sync q!{n, 7}; effect n = n + 1; }; }";
+    let (_folder, path) = written(&format!("channel {{byte, byte}} q[2]; {process} system async;"));
+    assert_eq!(json(&path, &["--export", name]).0, Some(0));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains(r"2\nq = [(0, 7), (1, 7)]\nA.n = 2"), "{text}");
+    let labels = folder.path().join("a.aut");
+    assert_eq!(json(&path, &["--export", labels.to_str().unwrap()]).0, Some(0));
+    let text = std::fs::read_to_string(&labels).unwrap();
+    assert!(text.contains("(0, \"A: guard n < 2; sync q!{n, 7}; effect n = n + 1; (line 1)\", 1)\n"), "{text}");
     // Too large for a picture, not for an .aut file.
     let (_folder, path) = written(&chain(2100));
     let output = explore(&path, ["--export", name, "--json"]);

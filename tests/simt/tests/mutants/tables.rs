@@ -238,6 +238,12 @@ const MUTANTS: &[Mutant] = &[
         to: "        if (clears_first && writes) clear(part.first, buckets);\n",
     },
     Mutant {
+        what: "growth in place: the barrier before a wave is done",
+        file: "warpset/bucket/growth.cuh",
+        from: "    Block::sync();\n    if (Block::thread() != 0) return;\n",
+        to: "    if (Block::thread() != 0) return;\n",
+    },
+    Mutant {
         what: "growth by slices: one part that leaves a vector",
         file: "warpset/bucket/growth.cuh",
         from: " && part.number == parts.first_reader(from_bucket)",

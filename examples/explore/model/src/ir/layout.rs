@@ -9,6 +9,8 @@
 //! narrow ones. Each item goes to the first free place among the last few words, so that related parts, which change together,
 //! stay in adjacent words; trees share such words. The number of words searched for a place is the smallest with which the state
 //! takes no more words than if all words were searched.
+//!
+//! [`Packing::Words`] leaves values apart instead: a word for each location, scalar and element, in the same order.
 
 use super::{Process, Variable};
 
@@ -26,6 +28,16 @@ pub struct Field {
     pub signed: bool,
 }
 
+/// How the parts of a state share its words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Packing {
+    /// Parts take the bits that they need, and share words.
+    #[default]
+    Bits,
+    /// Each location, scalar and element of an array has a word. Those that need no bit have none.
+    Words,
+}
+
 /// The layout of the states of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
@@ -35,6 +47,7 @@ pub struct Layout {
     pub bits: u32,
     /// Number of the highest bit in use, plus 1. All bits from this one on are 0.
     pub end: u32,
+    pub packing: Packing,
     /// Fields of the processes' locations, by process.
     pub locations: Vec<Field>,
     /// Fields of the variables, by variable; `None` for a variable that nothing writes.
@@ -69,9 +82,17 @@ impl Field {
 }
 
 impl Layout {
-    /// Lays out the states of processes and variables.
+    /// Lays out the states of processes and variables, with as many parts in a word as fit.
     pub fn new(processes: &[Process], variables: &[Variable]) -> Self {
-        let items = items(processes, variables);
+        Self::packed(Packing::Bits, processes, variables)
+    }
+
+    /// Lays out the states of processes and variables.
+    pub fn packed(packing: Packing, processes: &[Process], variables: &[Variable]) -> Self {
+        let mut items = items(processes, variables);
+        if packing == Packing::Words {
+            items.iter_mut().filter(|item| item.bits > 0).for_each(|item| item.bits = u32::BITS);
+        }
         let fewest = place(&items, usize::MAX).1;
         let (bits, words) = (1..)
             .map(|look_back| place(&items, look_back))
@@ -83,6 +104,7 @@ impl Layout {
             words,
             bits: used,
             end: end.max().unwrap_or(0),
+            packing,
             locations: vec![Field::NOTHING; processes.len()],
             variables: vec![None; variables.len()],
         };
@@ -210,6 +232,17 @@ mod tests {
         assert_eq!(Layout::new(&[process(1)], &[]).words, 1, "a state has a word, if there is nothing to tell");
     }
 
+    #[test]
+    fn unpacked_parts_have_words_of_their_own() {
+        // A process of one location has no bits. The others, a byte and three elements of a bit take a word each.
+        let processes = [process(1), process(8)];
+        let variables = [variable(None, Type::BYTE, None), variable(Some(1), Type::BOOLEAN, Some(3))];
+        let layout = Layout::packed(Packing::Words, &processes, &variables);
+        assert_eq!((layout.words, layout.bits, layout.end), (5, 160, 160));
+        assert_eq!(layout.locations, [Field { bit: 0, bits: 0, signed: false }, Field { bit: 128, bits: 32, signed: false }]);
+        assert_eq!(layout.variables[1].unwrap().position(2), (3, 0));
+    }
+
     fn variables() -> impl Strategy<Value = Vec<Variable>> {
         let ty = (1u8..=32, any::<bool>()).prop_map(|(bits, signed)| Type { bits, signed });
         let one =
@@ -222,10 +255,11 @@ mod tests {
         fn what_is_stored_is_read(
             sizes in proptest::collection::vec(1usize..70, 4),
             variables in variables(),
+            packing in prop_oneof![Just(Packing::Bits), Just(Packing::Words)],
             seed in any::<u32>(),
         ) {
             let processes: Vec<_> = sizes.iter().map(|size| process(*size)).collect();
-            let layout = Layout::new(&processes, &variables);
+            let layout = Layout::packed(packing, &processes, &variables);
             let mut state = vec![0; layout.words];
             let mut ones = vec![0; layout.words];
             let value = |at: usize| (at as u32).wrapping_mul(0x9e37_79b1).wrapping_add(seed) as i32;

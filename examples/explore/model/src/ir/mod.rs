@@ -70,7 +70,7 @@ pub mod variable;
 pub use channel::{Buffer, Channel, MessageField, Operation};
 pub use expression::{Binary, Expression, Unary};
 pub use ids::{BufferId, ChannelId, LocationId, ProcessId, TransitionId, VariableId};
-pub use layout::{Field, Layout, MAX_WORDS};
+pub use layout::{Field, Layout, MAX_WORDS, Packing};
 pub use model::{Constant, Model};
 pub use net::Net;
 pub use network::Network;

@@ -4,8 +4,8 @@ use super::ids::RuleId;
 use super::property::Move;
 use super::range::range_where;
 use super::{
-    Assertion, Buffer, Channel, Expression, Ignored, Layout, Location, LocationId, MAX_WORDS, Net, Network, Process, ProcessId,
-    Property, Range, Source, Transition, TransitionId, Variable, VariableId,
+    Assertion, Buffer, Channel, Expression, Ignored, Layout, Location, LocationId, MAX_WORDS, Net, Network, Packing, Process,
+    ProcessId, Property, Range, Source, Transition, TransitionId, Variable, VariableId,
 };
 use anyhow::{Result, ensure};
 
@@ -103,8 +103,21 @@ impl Model {
             self.processes.truncate(process);
             // The constants of the property now belong to no process.
             self.variables.iter_mut().filter(|of| of.process == Some(process)).for_each(|of| of.process = None);
-            self.layout = Layout::new(&self.processes, &self.variables);
+            self.layout = Layout::packed(self.layout.packing, &self.processes, &self.variables);
         }
+    }
+
+    /// Gives each location, variable and element of an array a word of its own in states.
+    ///
+    /// # Errors
+    ///
+    /// A state then takes more words than the widest vector of a table. The layout is unchanged.
+    pub fn unpack(&mut self) -> Result<()> {
+        let layout = Layout::packed(Packing::Words, &self.processes, &self.variables);
+        let (words, most) = (layout.words, MAX_WORDS);
+        ensure!(words <= most, "unpacked states take {words} words of 32 bits; {most} are possible");
+        self.layout = layout;
+        Ok(())
     }
 
     /// Adds an automaton as a process with these locations. Replaces the previous automaton, if any.
@@ -124,7 +137,7 @@ impl Model {
         let locations = locations.into_iter().map(|name| Location { name, committed: false }).collect();
         let none = self.transitions.len()..self.transitions.len();
         self.processes.push(Process { name, locations, initial, transitions: none });
-        let layout = Layout::new(&self.processes, &self.variables);
+        let layout = Layout::packed(self.layout.packing, &self.processes, &self.variables);
         let most = MAX_WORDS;
         ensure!(layout.words <= most, "states with the automaton's take {} words of 32 bits; {most} are possible", layout.words);
         self.layout = layout;

@@ -100,7 +100,7 @@ struct Tally {
     u64 level;   // first finished level with such a state, or no_reference
 };
 
-// State of the search, with settings of the host. Mirrored by `SearchState` in gpu/mod.rs.
+// State of the search, with settings of the host. Mirrored by `SearchState` in gpu/search_state.rs.
 struct SearchState {
     u64 first, last;      // the level, in `order`
     u64 next;             // first state of the level that no block has taken

@@ -5,6 +5,7 @@
 //! *waves*: no slice of a wave lies where this wave or a later one reads. With r = new / old slices a wave leaves 1 / r of the
 //! slices that were left before it. The first slices, r / (r - 1) or more, read a copy of theirs.
 
+use crate::layout::size::Slices;
 use std::ops::Range;
 
 /// Largest number of waves. Growth by 1/32 leaves 1/2,600 of the slices after it.
@@ -13,9 +14,15 @@ const MOST_WAVES: usize = 256;
 /// Slices of the smaller table for each slice of the copy from which no further wave is worth its start.
 const SLICES_A_COPY: u64 = 128;
 
+/// Number of slices of a table of this number of buckets. `None` if it is one slice of a prime number of buckets.
+pub(super) fn slices(buckets: u64, slots_per_bucket: u32) -> Option<u64> {
+    let Slices { slice_buckets, slice_mask } = Slices::of(buckets, slots_per_bucket);
+    (slice_mask != u32::MAX).then(|| buckets / u64::from(slice_buckets))
+}
+
 /// Order in which parts of the larger table are filled. Each part is a number of adjacent slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Waves {
+pub(super) struct GrowthWaves {
     /// Parts that are filled at the same time, wave after wave.
     pub parts: Vec<Range<u64>>,
     /// Parts before this one read a copy of the first slices, and are filled in the end.
@@ -24,7 +31,7 @@ pub(super) struct Waves {
     pub copied_slices: u64,
 }
 
-impl Waves {
+impl GrowthWaves {
     /// Waves of a table that grows from `now` to `then` slices, in parts of `slices_a_part` slices.
     pub(super) fn new(now: u64, then: u64, slices_a_part: u64) -> Self {
         // Slices of the smaller table that the first `parts` parts read.
@@ -56,7 +63,7 @@ mod tests {
         let large = [(8, 8000), (1 << 20, 1 << 21), (1 << 20, (1 << 20) * 33 / 32), (1 << 20, (1 << 20) + 1), (1 << 33, 3 << 32)];
         for (now, then) in sizes.chain(large) {
             for a_part in [1, 2, 4, 7] {
-                let Waves { parts, copied_parts, copied_slices } = Waves::new(now, then, a_part);
+                let GrowthWaves { parts, copied_parts, copied_slices } = GrowthWaves::new(now, then, a_part);
                 let mut end = then.div_ceil(a_part);
                 let read_by = |part: u64| (u128::from(then.min(part * a_part)) * u128::from(now)).div_ceil(u128::from(then));
                 for wave in &parts {
@@ -73,7 +80,7 @@ mod tests {
     #[test]
     fn waves_and_copies_are_few() {
         let of = |now, then| {
-            let waves = Waves::new(now, then, 1);
+            let waves = GrowthWaves::new(now, then, 1);
             (waves.parts.len(), waves.copied_slices)
         };
         assert_eq!(of(1 << 20, 1 << 21), (7, 8192));
