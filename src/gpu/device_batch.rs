@@ -3,10 +3,9 @@
 use super::Stream;
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
-use crate::backend::cuda::{CudaStore, Gpu};
+use crate::backend::cuda::{Bulk, CudaStore, Gpu};
 use crate::core::table::TableState;
 use crate::layout::SearchMode;
-use crate::layout::bulk::Bulk;
 use crate::layout::view::{BatchView, Counts};
 use crate::{Error, Key, MemoryLimit, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};

@@ -4,8 +4,6 @@
 //! This module knows no machine, table or device.
 
 pub(crate) mod batch;
-#[cfg(feature = "cuda")]
-pub(crate) mod bulk;
 mod checked;
 #[cfg(feature = "cuda")]
 pub(crate) mod columns;

@@ -64,7 +64,8 @@ struct BulkSeeds {
 };
 
 // A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
-// s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `BulkPass` in src/layout/bulk.rs.
+// s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `BulkPass` in
+// src/backend/cuda/bulk_plan.rs.
 struct BulkPass {
     BulkSeeds seeds;
     const u8* from;          // vectors, in segments of `from_capacity`
@@ -83,9 +84,9 @@ struct BulkPass {
     u32 parts;               // of a segment, at most
 };
 
-static_assert(sizeof(BulkPass) == 160, "the size in src/layout/bulk.rs");
+static_assert(sizeof(BulkPass) == 160, "the size in src/backend/cuda/bulk_plan.rs");
 
-// Slices with the vectors to put there. Mirrored by `BulkSlices` in src/layout/bulk.rs.
+// Slices with the vectors to put there. Mirrored by `BulkSlices` in src/backend/cuda/bulk_plan.rs.
 struct BulkSlices {
     BulkSeeds seeds;
     const u8* vectors;  // in parts of `capacity`, one for each slice
@@ -99,7 +100,7 @@ struct BulkSlices {
     u64 offered;        // vectors of the batch
 };
 
-static_assert(sizeof(BulkSlices) == 128, "the size in src/layout/bulk.rs");
+static_assert(sizeof(BulkSlices) == 128, "the size in src/backend/cuda/bulk_plan.rs");
 
 // Functions of vectors and slices that the steps share.
 template <class Table>

@@ -2,13 +2,13 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/bulk.cuh.
 
+use super::bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSeeds, BulkSlices, THREADS};
 use super::growth::unless_short;
 use super::kernels::BulkKernels;
 use super::store::{CudaStore, MAX_BATCH, argument, view_argument};
 use super::{Gpu, cuda, pass};
 use crate::Result;
 use crate::backend::{Launch, Machine, Memory};
-use crate::layout::bulk::{Bulk, BulkPass, BulkPlan, BulkSeeds, BulkSlices, THREADS};
 use crate::layout::search::SearchMode;
 use crate::layout::view::BatchView;
 use cudarc::driver::{CudaFunction, CudaStream, result};

@@ -2,6 +2,7 @@
 
 pub(crate) mod ahead;
 mod bulk;
+mod bulk_plan;
 pub(crate) mod cache;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -25,6 +26,7 @@ mod staging;
 mod store;
 mod workspace;
 
+pub use bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSlices};
 #[cfg(feature = "cluster")]
 pub(crate) use cluster::{
     copy_anywhere, enable_peer_access, enqueue_copy, make_stream_wait, new_event, wait_for, wait_for_event,

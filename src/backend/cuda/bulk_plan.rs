@@ -1,8 +1,9 @@
 //! Bulk find-or-put: when it pays, how its passes divide a batch, and the arguments of its kernels. The algorithm is in
 //! cuda/warpset/bucket/bulk.cuh.
 
-use super::view::BatchView;
-use super::{Kind, Spec};
+use crate::Spec;
+use crate::layout::Kind;
+use crate::layout::view::BatchView;
 
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
