@@ -75,7 +75,7 @@ exploration with the path to them.
 
 States are compared as a whole, never by a hash alone, so all counts are exact.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m, 5min or 2h.
 
 Ctrl-C or SIGTERM ends the exploration with a report of everything found until then.
 ";
@@ -228,9 +228,9 @@ pub struct InputOptions {
 /// Checks of states, and how strict they are.
 #[derive(Args, Clone, Debug)]
 pub struct CheckOptions {
-    /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
-    /// step `end -> end {}`. Without this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is
-    /// given.)
+    /// Search for a deadlock: a state without any step, also one in which all processes are done. If all may end, let one of them
+    /// step then: `end -> end { guard P.end and Q.end; }`. Without the guard, that step hides deadlocks of the others. Without
+    /// this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is given.)
     #[arg(long, help_heading = "Checks")]
     pub deadlock: bool,
 
@@ -347,8 +347,8 @@ pub struct OutputOptions {
 
     /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
     /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
-    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
-    /// ends early.
+    /// picture for Graphviz, with the path to the violation in red. It always shows the whole model, of at most 2,000 states,
+    /// even if the search ends early.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub export: Option<PathBuf>,
 
