@@ -430,7 +430,7 @@ pub struct WalkOptions {
 #[derive(Args, Clone, Debug)]
 pub struct TableOptions {
     /// Number of CPU threads that search: short for --device cpu:N.
-    #[arg(long, value_name = "N", help_heading = "Table and engine")]
+    #[arg(long, value_name = "N", value_parser = parse_workers, help_heading = "Table and engine")]
     pub workers: Option<u32>,
 
     /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (same as gpu:0) or gpu:NUMBER. `best` is the GPU with the
@@ -562,6 +562,25 @@ fn expression(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
+/// Parses the number of threads.
+fn parse_workers(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "not a number of threads; --device cpu takes one for each core".into())
+}
+
+/// Adds to the error for an argument such as `-deadlock`, which TLC and others have with one dash, the option of that name.
+fn with_dashes(command: &mut clap::Command, arguments: &[OsString], error: clap::Error) -> clap::Error {
+    let is_long = |name: &str| command.get_arguments().any(|of| of.get_long() == Some(name));
+    let texts = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    let option = texts.filter_map(|text| text.strip_prefix('-')).find(|name| is_long(name));
+    match option {
+        Some(name) if error.kind() == ErrorKind::UnknownArgument => {
+            let message = format!("unexpected argument '-{name}' found\n\n  tip: an option has two dashes: '--{name}'");
+            command.error(ErrorKind::UnknownArgument, message)
+        }
+        _ => error,
+    }
+}
+
 /// Most words of a state that is a key of a compact table.
 pub const KEY_WORDS: usize = 2;
 
@@ -624,7 +643,11 @@ impl Options {
     /// Parses a command line. Options that do not go together are an error.
     pub fn parsed(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let mut command = with_negative_numbers(Self::command());
-        let matches = command.try_get_matches_from_mut(arguments).map_err(|error| in_short(&mut command, error))?;
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let matches = command.try_get_matches_from_mut(&arguments).map_err(|error| {
+            let error = with_dashes(&mut command, &arguments, error);
+            in_short(&mut command, error)
+        })?;
         let mut options = Self::from_arg_matches(&matches)?;
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());

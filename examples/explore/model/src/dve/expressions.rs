@@ -388,7 +388,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Help for the name of a process of which there are several.
+    /// Help for a name that several processes share up to their number.
     fn instances(&self, name: &str) -> Option<String> {
         let first = format!("{name}_0");
         self.names.processes.get(&first).map(|_| format!("its instances are named `{first}`, `{name}_1` and so on"))
