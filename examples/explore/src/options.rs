@@ -75,7 +75,7 @@ exploration with the path to them.
 
 States are compared as a whole, never by a hash alone, so all counts are exact.
 
-Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m or 2h.
+Numbers may be written 1_000_000, 1M, 1.5k, 2G or 2^20; bytes also 3G or 3GiB; times 90, 1.5, 90s, 5m, 5min or 2h.
 
 Ctrl-C or SIGTERM ends the exploration with a report of everything found until then.
 ";
@@ -233,9 +233,9 @@ pub struct InputOptions {
 /// Checks of states, and how strict they are.
 #[derive(Args, Clone, Debug)]
 pub struct CheckOptions {
-    /// Search for a deadlock: a state without any step, also one in which all processes are done. Give a process that may end a
-    /// step `end -> end {}`. Without this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is
-    /// given.)
+    /// Search for a deadlock: a state without any step, also one in which all processes are done. If all may end, let one of them
+    /// step then: `end -> end { guard P.end and Q.end; }`. Without the guard, that step hides deadlocks of the others. Without
+    /// this option deadlocks are only counted. (In TLC, deadlocks are checked unless -deadlock is given.)
     #[arg(long, help_heading = "Checks")]
     pub deadlock: bool,
 
@@ -352,8 +352,8 @@ pub struct OutputOptions {
 
     /// Write all states and transitions: an .aut file with labels, or an .npz file with the arrays `offsets` and `targets`.
     /// States are numbered from 0 in the order of the search. If the search ends early, nothing is written. A .dot file is a
-    /// picture for Graphviz, of at most 2,000 states, with the path to the violation in red; it is written even if the search
-    /// ends early.
+    /// picture for Graphviz, with the path to the violation in red. It always shows the whole model, of at most 2,000 states,
+    /// even if the search ends early.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub export: Option<PathBuf>,
 
@@ -435,7 +435,7 @@ pub struct WalkOptions {
 #[derive(Args, Clone, Debug)]
 pub struct TableOptions {
     /// Number of CPU threads that search: short for --device cpu:N.
-    #[arg(long, value_name = "N", help_heading = "Table and engine")]
+    #[arg(long, value_name = "N", value_parser = parse_workers, help_heading = "Table and engine")]
     pub workers: Option<u32>,
 
     /// Device of the table: best, cpu, cpu:THREADS (at most 1024), gpu (same as gpu:0) or gpu:NUMBER. `best` is the GPU with the
@@ -567,6 +567,25 @@ fn expression(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
+/// Parses the number of threads.
+fn parse_workers(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "not a number of threads; --device cpu takes one for each core".into())
+}
+
+/// Adds to the error for an argument such as `-deadlock`, which TLC and others have with one dash, the option of that name.
+fn with_dashes(command: &mut clap::Command, arguments: &[OsString], error: clap::Error) -> clap::Error {
+    let is_long = |name: &str| command.get_arguments().any(|of| of.get_long() == Some(name));
+    let texts = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    let option = texts.filter_map(|text| text.strip_prefix('-')).find(|name| is_long(name));
+    match option {
+        Some(name) if error.kind() == ErrorKind::UnknownArgument => {
+            let message = format!("unexpected argument '-{name}' found\n\n  tip: an option has two dashes: '--{name}'");
+            command.error(ErrorKind::UnknownArgument, message)
+        }
+        _ => error,
+    }
+}
+
 /// Most words of a state that is a key of a compact table.
 pub const KEY_WORDS: usize = 2;
 
@@ -629,7 +648,11 @@ impl Options {
     /// Parses a command line. Options that do not go together are an error.
     pub fn parsed(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let mut command = with_negative_numbers(Self::command());
-        let matches = command.try_get_matches_from_mut(arguments).map_err(|error| in_short(&mut command, error))?;
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let matches = command.try_get_matches_from_mut(&arguments).map_err(|error| {
+            let error = with_dashes(&mut command, &arguments, error);
+            in_short(&mut command, error)
+        })?;
         let mut options = Self::from_arg_matches(&matches)?;
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let all = command.get_arguments().map(|argument| argument.get_id().to_string());

@@ -77,9 +77,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// Parses a time in seconds, or with a unit: 90, 1.5, 90s, 5m, 2h.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
+    let units = [("sec", 1.0), ("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0)];
     let (digits, factor) =
-        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(*unit)?, *factor))).unwrap_or((text, 1.0));
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor))).unwrap_or((text, 1.0));
     let seconds = parse_number(digits).or_else(|error| digits.parse().map_err(|_| error)).ok().map(|number: f64| number * factor);
     match seconds.filter(|seconds| *seconds > 0.0 && *seconds <= MOST_SECONDS) {
         Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -144,7 +144,11 @@ mod tests {
         {
             assert_eq!(parse_time(text), Ok(Duration::from_secs_f64(seconds)));
         }
-        for text in ["", "0", "-1", "s", "1d", "inf", "nan", "1e300", "2000000h"] {
+        assert_eq!(
+            (parse_time("10min"), parse_time("1.5min"), parse_time("9sec")),
+            (parse_time("600"), parse_time("90s"), parse_time("9"))
+        );
+        for text in ["", "0", "-1", "s", "min", "1d", "inf", "nan", "1e300", "2000000h"] {
             assert!(parse_time(text).is_err(), "{text}");
         }
     }

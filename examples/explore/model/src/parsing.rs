@@ -28,6 +28,87 @@ pub struct Words<R> {
     pub is_operand: fn(&[R]) -> bool,
     /// Advice for unexpected text, such as a word of a similar language.
     pub hint: fn(&Unexpected<R>) -> Option<&'static str>,
+    /// Whether the language has a word that is therefore no name.
+    pub is_reserved: fn(&str) -> bool,
+    /// Whether [`Foreign`] advises in this language.
+    pub is_dve: bool,
+}
+
+/// The text in which an unexpected sign or word of another language is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Condition,
+    Formula,
+}
+
+const IN_LTL: &str = "an operator of --ltl, not of conditions";
+const IN_CTL: &str = "an operator of --ctl";
+
+/// Signs and words of TLA+, SPIN and temporal logic, and what to write instead in a condition and in a formula of `--ltl`. Longer
+/// signs come before their parts.
+const FOREIGN: [(&str, &str, &str); 19] = [
+    ("/\\", "write `and`", "write `and`"),
+    ("\\/", "write `or`", "write `or`"),
+    ("<=>", "write `==` between truth values", "write `<->`"),
+    ("=>", "an implication is written `imply`", "an implication is written `->`"),
+    ("~>", "write G (p -> F q) in --ltl", "write G (p -> F q)"),
+    ("/=", "write `!=`", "write `!=`"),
+    ("#", "write `!=`", "write `!=`"),
+    ("[]", IN_LTL, ""),
+    ("<>", IN_LTL, ""),
+    ("G", IN_LTL, ""),
+    ("F", IN_LTL, ""),
+    ("X", IN_LTL, ""),
+    ("U", IN_LTL, ""),
+    ("AG", IN_CTL, IN_CTL),
+    ("AF", IN_CTL, IN_CTL),
+    ("AX", IN_CTL, IN_CTL),
+    ("EG", IN_CTL, IN_CTL),
+    ("EF", IN_CTL, IN_CTL),
+    ("EX", IN_CTL, IN_CTL),
+];
+
+/// A sign or word of another language.
+pub struct Foreign {
+    pub start: usize,
+    pub text: String,
+    pub help: String,
+}
+
+/// Finds a sign or word of another language around the offset `at` of a text, at which a parser has stopped: within it, or behind
+/// a word.
+pub fn foreign(text: &str, at: usize, place: Place) -> Option<Foreign> {
+    let (before, rest) = text.split_at(at);
+    let word_at = |end: usize| text[..end].trim_end_matches(is_name_character).len();
+    for (sign, in_condition, in_formula) in FOREIGN {
+        let help = if place == Place::Formula { in_formula } else { in_condition };
+        let is_word = sign.starts_with(is_name_character);
+        let start = if is_word {
+            let end = before.trim_end().len();
+            let next = rest.chars().next().unwrap_or(' ');
+            Some(word_at(end)).filter(|start| &text[*start..end] == sign && (is_name_character(next) || next == '('))
+        } else {
+            let splits = (0..sign.len()).find(|split| before.ends_with(&sign[..*split]) && rest.starts_with(&sign[*split..]));
+            let is_operand = |start: &usize| text[..*start].trim_end().ends_with(|c: char| is_name_character(c) || c == ')');
+            splits.map(|split| at - split).filter(|start| sign != "[]" || !is_operand(start))
+        };
+        if let Some(start) = start.filter(|_| !help.is_empty()) {
+            return Some(Foreign { start, text: sign.into(), help: help.into() });
+        }
+    }
+    // A process, or an instance of one.
+    let owner = match before.strip_suffix(']').and_then(|array| array.rsplit_once('[')) {
+        Some((array, index)) => format!("{}_{index}", &array[word_at(array.len())..]),
+        None => before[word_at(at)..].into(),
+    };
+    let part: String = rest.get(1..)?.chars().take_while(|c| is_name_character(*c)).collect();
+    let help = match rest.chars().next()? {
+        _ if owner.is_empty() || part.is_empty() => return None,
+        '@' | ':' => format!("write `{owner}.{part}`"),
+        '.' if before.ends_with(']') => format!("the instances of a process are named by their numbers: `{owner}.{part}`"),
+        _ => return None,
+    };
+    Some(Foreign { start: at, text: rest[..1].into(), help })
 }
 
 /// The place of a syntax error.
@@ -219,7 +300,11 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
             rules = if is_further { &[] } else { positives };
             match expected(rules, &tokens, words) {
                 None if text.trim().is_empty() => "there is nothing to read".into(),
-                None => "nothing that may stand here begins like this".into(),
+                // The parser has stopped behind a word that is no name.
+                None => match reserved(text, start, words) {
+                    Some(error) => return error,
+                    None => "nothing that may stand here begins like this".into(),
+                },
                 Some(expected) => expected,
             }
         }
@@ -243,7 +328,26 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
     };
     let (start, end) = (start as u32, (start + length) as u32);
     let error = Diagnostic::new(Span { start, end, line: line as u32, column: column as u32 }, found, label);
+    if let Some(foreign) = foreign(text, start as usize, Place::Condition).filter(|_| words.is_dve) {
+        return of_foreign(error, text, foreign);
+    }
     hint.into_iter().fold(error, Diagnostic::with_help)
+}
+
+/// The error for a word of the language that ends at an offset, if there is one.
+fn reserved<R>(text: &str, end: usize, words: &Words<R>) -> Option<Diagnostic> {
+    let start = text[..end].trim_end_matches(is_name_character).len();
+    let word = &text[start..end];
+    let error =
+        || Diagnostic::new(span_of(text, start, end), format!("`{word}` is a word of the language"), "choose another name");
+    (words.is_reserved)(word).then(error)
+}
+
+/// The error at a sign or word of another language, with what to write instead.
+pub fn of_foreign(error: Diagnostic, text: &str, foreign: Foreign) -> Diagnostic {
+    let Foreign { start, text: sign, help } = foreign;
+    let error = Diagnostic { message: format!("`{sign}` is not expected here"), ..error };
+    Diagnostic { span: span_of(text, start, start + sign.len()), ..error }.with_help(help)
 }
 
 /// Lists in words what could have stood at the place of an error; `None` if no such word would help the user.

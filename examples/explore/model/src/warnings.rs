@@ -155,6 +155,19 @@ pub fn of_comparison(text: &str, statement: &Expression, at: Span) -> Option<War
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }
 
+/// Warns of a bitwise complement whose value is asked only for its truth.
+pub fn of_complement(at: Span) -> Warning {
+    let message = "`~` is the bitwise complement, which is true of every number but -1";
+    Warning { diagnostic: Diagnostic::new(at, message, "write `not`"), values: 0 }
+}
+
+/// Warns of two comparisons in a row. `parts`: the texts of the operands and of the operators between them.
+pub fn of_comparisons([left, first, middle, second, right]: [&str; 5], at: Span) -> Warning {
+    let message = format!("`{second}` compares the result of the first comparison, 0 or 1");
+    let label = format!("write `{left} {first} {middle} and {middle} {second} {right}`");
+    Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 }
+}
+
 /// Warns of a constant index outside the array, which has `elements` elements, or rows, as `kind` says.
 pub fn of_index(array: &str, elements: usize, kind: &str, index: &Expression, at: Span) -> Option<Warning> {
     let index = index.constant()?;

@@ -12,6 +12,9 @@ pub fn options_that_would_do_nothing_are_refused() {
         (&["--engine", "gpu", "--record", "x.npz"][..], if cfg!(feature = "cuda") { "--record needs" } else { "`cuda` is off" }),
         (&["--engine", "gpu"], if cfg!(feature = "cuda") { "needs a table on a GPU" } else { "`cuda` is off" }),
         (&["--cycles"], "--gpu-time needs --engine gpu"), // its earlier name
+        (&["-deadlock"], "tip: an option has two dashes: '--deadlock'"),
+        (&["-workers", "4"], "tip: an option has two dashes: '--workers'"),
+        (&["--workers", "auto"], "not a number of threads; --device cpu takes one for each core"),
         (&["--workers", "2"], "'--workers <N>' cannot be used with '--device"),
         (&["--max-depth", "3", "--ltl", "G P_0.critical"], "'--max-depth <STEPS>' cannot be used with '--ltl"),
         (&["--gpu-time"], "--gpu-time needs --engine gpu"),

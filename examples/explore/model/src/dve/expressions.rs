@@ -55,6 +55,18 @@ impl Scope<'_> {
         self.lower(pair, MAX_NESTING)
     }
 
+    /// Translates an expression whose value is asked only for its truth.
+    pub fn condition(&self, pair: Pair) -> Result<Expression, Diagnostic> {
+        let mut parts = pair.clone().into_inner();
+        if let Some(first) = parts.next()
+            && first.as_rule() == Rule::complement
+            && parts.skip_while(|part| is_prefix(part.as_rule())).count() == 1
+        {
+            self.warn_once(warnings::of_complement(span(&first)));
+        }
+        self.expression(pair)
+    }
+
     /// Evaluates an expression that must be constant.
     pub fn constant(&self, pair: Pair) -> Result<i32, Diagnostic> {
         let span = span(&pair);
@@ -105,9 +117,14 @@ impl Scope<'_> {
                 let exact = -i64::from(i32::MIN);
                 self.warn(warnings::of_32_bits(span(&operator), &format!("-({})", i32::MIN), exact, i32::MIN));
             }
-            let expression = Expression::unary(unary_operator(operator.as_rule()), operand.expression(at));
+            let operand = operand.expression(at);
+            if operator.as_rule() == Rule::complement && is_truth(&operand) {
+                self.warn_once(warnings::of_complement(span(&operator)));
+            }
+            let expression = Expression::unary(unary_operator(operator.as_rule()), operand);
             fits(Part::One { expression, depth })
         };
+        self.look_at_operators(&pair);
         let is_operand = |part: &Pair| part.as_rule() != Rule::question;
         let mut branches = pair.clone().into_inner().skip_while(is_operand).skip(1);
         let part = OPERATORS
@@ -127,6 +144,55 @@ impl Scope<'_> {
 
     pub fn warn(&self, warning: Warning) {
         self.warnings.borrow_mut().push(warning);
+    }
+
+    fn warn_once(&self, warning: Warning) {
+        if !self.warnings.borrow().contains(&warning) {
+            self.warn(warning);
+        }
+    }
+
+    /// Warns of a bitwise complement between logical operators, and of the first comparison of a comparison.
+    fn look_at_operators(&self, pair: &Pair) {
+        let text = pair.as_str();
+        if !text.contains(['~', '<', '>']) {
+            return;
+        }
+        let parts: Vec<Pair> = pair.clone().into_inner().take_while(|part| part.as_rule() != Rule::question).collect();
+        let is_logical = |at: usize| parts.get(at).is_none_or(|part| is_logical(part.as_rule()));
+        // The first part of the current operands of a comparison, and the last comparison of them.
+        let (mut first, mut comparison) = (0, None);
+        for (at, part) in parts.iter().enumerate() {
+            match part.as_rule() {
+                Rule::complement if at == 0 || is_logical(at - 1) => {
+                    let operand = at + parts[at..].iter().take_while(|part| is_prefix(part.as_rule())).count();
+                    if is_logical(operand + 1) && (at > 0 || operand + 1 < parts.len()) {
+                        self.warn_once(warnings::of_complement(span(part)));
+                    }
+                }
+                rule if ends_comparison(rule) => (first, comparison) = (at + 1, None),
+                rule if is_order(rule) => match comparison.replace(at) {
+                    None => {}
+                    Some(before) => {
+                        let is_end = |part: &&Pair| !is_order(part.as_rule()) && !ends_comparison(part.as_rule());
+                        let end = at + parts[at + 1..].iter().take_while(is_end).count();
+                        let text = |from: usize, to: usize| {
+                            let all = parts[from].as_span().start()..parts[to].as_span().end();
+                            parts[from].as_span().get_input()[all].trim()
+                        };
+                        let texts = [
+                            text(first, before - 1),
+                            text(before, before),
+                            text(before + 1, at - 1),
+                            text(at, at),
+                            text(at + 1, end),
+                        ];
+                        return self.warn_once(warnings::of_comparisons(texts, span(part)));
+                    }
+                },
+                _ => {}
+            }
+        }
     }
 
     /// Warns of constants for which the operator does not give the arithmetic result.
@@ -244,7 +310,11 @@ impl Scope<'_> {
         let Some(&process) = self.names.processes.get(owner.as_str()) else {
             let error = unknown("process", &owner, &self.names.processes.names());
             let is_implication = by == Rule::arrow && self.find(&owner).is_ok();
-            return Err(if is_implication { error.with_help("an implication is written `imply`") } else { error });
+            return Err(match self.instances(owner.as_str()) {
+                _ if is_implication => error.with_help("an implication is written `imply`"),
+                Some(help) => error.with_help(help),
+                None => error,
+            });
         };
         let (states, locals) = (&self.names.states[process], &self.names.locals[process]);
         if by == Rule::dot
@@ -318,6 +388,30 @@ impl Scope<'_> {
         }
     }
 
+    /// Help for a name that several processes share up to their number.
+    fn instances(&self, name: &str) -> Option<String> {
+        let first = format!("{name}_0");
+        self.names.processes.get(&first).map(|_| format!("its instances are named `{first}`, `{name}_1` and so on"))
+    }
+
+    /// Help for a name that is no variable: of something else, or of another language.
+    fn not_a_value(&self, name: &str) -> Option<String> {
+        if self.names.channels.get(name).is_some() {
+            return Some(format!("`{name}` is a channel; conditions cannot look into it: count its messages in a variable"));
+        }
+        if let Some(&process) = self.names.processes.get(name) {
+            let states: Vec<String> = self.names.states[process].names().iter().map(|state| format!("{name}.{state}")).collect();
+            return Some(format!("`{name}` is a process: write one of its states or variables, as {}", some(&states)));
+        }
+        let of_language = match name {
+            "np_" => "ask --ltl 'G F PROGRESS', PROGRESS being the states with progress: P.a or Q.b",
+            "else" => "write the negation of the other guards",
+            "timeout" => "write a guard that says when, or a transition that is always possible",
+            _ => return self.instances(name),
+        };
+        Some(of_language.into())
+    }
+
     fn find(&self, name: &Pair) -> Result<Meaning, Diagnostic> {
         let locals = self.process.map(|process| &self.names.locals[process]);
         let found = locals.and_then(|locals| locals.get(name.as_str())).or_else(|| self.names.globals.get(name.as_str()));
@@ -325,6 +419,9 @@ impl Scope<'_> {
             let mut known = self.names.globals.names();
             known.extend(locals.map(|locals| locals.names()).unwrap_or_default());
             let error = unknown("variable or constant", name, &known);
+            if let Some(help) = self.not_a_value(name.as_str()) {
+                return error.with_help(help);
+            }
             let owners = |has: &dyn Fn(usize) -> bool| {
                 let processes = &self.names.processes;
                 let owners = processes.names().into_iter().filter(|owner| processes.get(owner).is_some_and(|id| has(*id)));
@@ -386,6 +483,30 @@ pub fn unknown(what: &str, name: &Pair, known: &[&str]) -> Diagnostic {
 
 fn not_an_array(name: &Pair, index: &Pair) -> Diagnostic {
     Diagnostic::new(span(index), format!("`{}` is not an array", name.as_str()), "it has no elements")
+}
+
+/// Whether the value is 0 or 1 by its form.
+fn is_truth(expression: &Expression) -> bool {
+    match expression {
+        Expression::At { .. } | Expression::Enabled(_) | Expression::Unary { operator: Unary::Not, .. } => true,
+        Expression::Binary { operator, .. } => operator.is_truth(),
+        _ => false,
+    }
+}
+
+/// Whether an operator is between operands that are asked only for their truth.
+fn is_logical(rule: Rule) -> bool {
+    matches!(rule, Rule::and | Rule::or | Rule::imply)
+}
+
+/// Whether an operator compares by size.
+fn is_order(rule: Rule) -> bool {
+    matches!(rule, Rule::less | Rule::less_or_equal | Rule::greater | Rule::greater_or_equal)
+}
+
+/// Whether an operator is below those that compare by size.
+fn ends_comparison(rule: Rule) -> bool {
+    is_logical(rule) || matches!(rule, Rule::equal | Rule::not_equal | Rule::bit_and | Rule::bit_or | Rule::bit_xor)
 }
 
 fn is_prefix(rule: Rule) -> bool {

@@ -16,6 +16,8 @@ const WORDS: Words<Rule> = Words {
     hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", "=", "->", "=>", ":", "!", "?", "*/"],
     is_operand: |rules| rules.contains(&Rule::number),
+    is_reserved: |word| Grammar::parse(Rule::keyword, word).is_ok(),
+    is_dve: true,
 };
 
 /// Parses a whole text. `rule` must match to the end of the text.
@@ -73,11 +75,19 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         _ if rest.starts_with("++") || rest.starts_with("--") || (before.ends_with('+') && rest.starts_with('+')) => {
             "there is no `++` or `--`: write x = x + 1"
         }
+        "guard" | "sync" if is_behind(";") && is_in_part(before) => "the order is guard, sync, effect",
+        _ if rest.starts_with('(') && is_behind("assert") => "an assertion is about a state: assert STATE: CONDITION;",
+        _ if is_behind_name(last, "assert") => "an assertion is about a state: assert STATE: CONDITION;",
+        _ if rest.starts_with('(') && is_behind_name(last, "process") => {
+            "a process has no parameters: `process P[id < n]` is n processes"
+        }
+        _ if rest.starts_with('[') && is_behind_name(last, "sync") => {
+            "channels cannot be indexed, and `[N]` is their capacity: declare a channel for each index (docs/languages.md, Promela)"
+        }
         // The parser takes the minus sign of `->` for an operator.
         _ if is_operand && before.ends_with('-') && rest.starts_with('>') => "an implication is written `imply`",
         _ if is_infix && rest.starts_with('=') => "a comparison is written `==`",
         _ if before.ends_with('=') && !before.ends_with("==") && rest.starts_with('=') => "an assignment is written `=`",
-        _ if rest.starts_with('@') => "the state s of a process P is written P.s",
         _ if rest.starts_with(',') && is_in_index(before) => "an element of an array of two dimensions is a[i][j]",
         _ if is_infix && rest.starts_with('(') => match last.rsplit(|c: char| !is_name_character(c)).next() {
             Some("len" | "full" | "empty" | "nfull" | "nempty") => {
@@ -90,6 +100,17 @@ fn hint(at: &Unexpected<Rule>) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// Whether a text ends within a transition, behind one of its parts.
+fn is_in_part(before: &str) -> bool {
+    let inside = before.rsplit_once("->").map_or("", |(_, transition)| transition);
+    inside.contains('{') && (inside.contains("effect") || inside.contains("sync"))
+}
+
+/// Whether a text ends with a word and a name.
+fn is_behind_name(before: &str, word: &str) -> bool {
+    before.split_whitespace().nth_back(1) == Some(word) && before.ends_with(is_name_character)
 }
 
 /// Whether a text ends inside the brackets of an index.

@@ -384,7 +384,7 @@ impl Lowering {
             let at = span(&assertion);
             let mut parts = assertion.into_inner();
             let location = self.state(process, &parts.next().expect("an assertion is about a state"))?;
-            let condition = self.scope(Some(process)).expression(parts.next().expect("an assertion has a condition"))?;
+            let condition = self.scope(Some(process)).condition(parts.next().expect("an assertion has a condition"))?;
             self.assertions.push(Assertion { process, location, condition, span: at });
         }
         let first = self.transitions.len();
@@ -474,7 +474,7 @@ impl Lowering {
         let mut effects = Vec::new();
         for part in parts {
             match part.as_rule() {
-                Rule::guard => guard = Some(scope.expression(grammar::parts(part).next().expect("a guard is an expression"))?),
+                Rule::guard => guard = Some(scope.condition(grammar::parts(part).next().expect("a guard is an expression"))?),
                 Rule::sync => communication = self.communication(scope, part)?,
                 _ => effects = grammar::parts(part).map(|pair| self.assignment(scope, pair)).collect::<Result<_, _>>()?,
             }

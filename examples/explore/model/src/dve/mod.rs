@@ -102,7 +102,7 @@ pub fn condition(names: &Names, variables: &[Variable], source: &Source) -> Resu
     let scope = Scope { names, variables, process: None, warnings: &warnings };
     let read = || {
         let pair = grammar::parse(Rule::condition, &source.text)?;
-        scope.expression(pair.into_inner().next().expect("a condition is an expression"))
+        scope.condition(pair.into_inner().next().expect("a condition is an expression"))
     };
     let expression = read().map_err(|error| Box::new(error.of(source)))?;
     Ok((expression, warnings.into_inner()))

@@ -183,11 +183,21 @@ fn what_is_not_computed_as_it_is_written_is_a_warning() {
         ("a -> b { effect v[3] = 1, v = v[-1]; };", &[18, 32]),
         ("a -> b { sync r!40000; };", &[17]),
         ("a -> b { guard x % 0 == 1; };", &[18]),
+        ("a -> b { guard ~(x == 0); };", &[16]),
+        ("a -> b { guard x == 1 and not ~x; };", &[]),
+        ("a -> b { guard x == 1 and ~x or x; };", &[27]),
+        ("a -> b { guard ~x; };", &[16]),
+        ("a -> b { guard ~x == 3 or (~x & 1) == 1; effect x = ~x; };", &[]),
+        ("a -> b { guard 0 <= x <= 1; };", &[23]),
+        ("a -> b { guard x == 1 and 0 < x + 1 < 3 or x < 2; };", &[37]),
+        ("a -> b { guard (0 < x) < 1 and x < 1 == x < 2; };", &[]),
     ] {
         let columns: Vec<_> = columns.iter().map(|column| (2, *column)).collect();
         // Stores are counted when they happen; a shift does not store, so its warning counts a value.
         assert_eq!(warned(&trans(text)), (columns, u64::from(text.contains("<<"))), "{text}");
     }
+    let warnings = read(&trans("a -> b { guard x == 1 and 0 < x + 1 <= 3 or x; };")).unwrap().warnings;
+    assert_eq!(warnings[0].diagnostic.label, "write `0 < x + 1 and x + 1 <= 3`");
     let typed = "channel {byte, int} c; process P { state a; init a; trans a -> a { sync c!{256, 256}; }; } system async;";
     assert_eq!(warned(typed), (vec![(1, 76)], 0));
 }
@@ -283,6 +293,9 @@ fn errors_say_what_and_where() {
         (trans("a => { a: 1, b: 2 };"), 2, "a probabilistic transition"),
         (trans("a -> b { guard x == 1 };"), 2, "`}` is not expected here"),
         (trans("a -> b { effect x = 1; guard x; };"), 2, "`guard` is not expected here"),
+        (trans("a -> b { guard x == 1 /\\ x == 2; };"), 2, "`/\\` is not expected here"),
+        (trans("a -> commit {};"), 2, "`commit` is a word of the language: choose another name"),
+        (with("byte state;", ""), 1, "`state` is a word of the language: choose another name"),
         (trans("a -> b {}"), 3, "`}` is not expected here"),
         (with("byte x, x;", ""), 1, "the variable or constant `x` is declared twice"),
         (with("channel x, x;", ""), 1, "the channel `x` is declared twice"),
@@ -402,7 +415,27 @@ fn errors_know_similar_names() {
         (trans("a -> b { guard max(x, 1) == 1; };"), "there is no function of this name"),
         (trans("a -> b { guard v[1, 2] == 1; };"), "an element of an array of two dimensions is a[i][j]"),
         (with("byte m[2, 3];", ""), "an element of an array of two dimensions is a[i][j]"),
-        (trans("a -> b { guard P@a; };"), "the state s of a process P is written P.s"),
+        (trans("a -> b { guard P@a; };"), "write `P.a`"),
+        (trans("a -> b { guard P[0].a; };"), "the instances of a process are named by their numbers: `P_0.a`"),
+        (trans("a -> b { guard x == 1 /\\ x == 2; };"), "write `and`"),
+        (trans("a -> b { guard x == 1 \\/ x == 2; };"), "write `or`"),
+        (trans("a -> b { guard x == 1 => x == 2; };"), "an implication is written `imply`"),
+        (trans("a -> b { guard x # 1; };"), "write `!=`"),
+        (trans("a -> b { guard x /= 1; };"), "write `!=`"),
+        (trans("a -> b { guard else; };"), "write the negation of the other guards"),
+        (
+            trans("a -> b { guard r == 1; };"),
+            "`r` is a channel; conditions cannot look into it: count its messages in a variable",
+        ),
+        (trans("a -> b { effect x = 1; guard x; };"), "the order is guard, sync, effect"),
+        (trans("a -> b { sync c!1; guard x; };"), "the order is guard, sync, effect"),
+        (
+            trans("a -> b { sync r[1]!x; };"),
+            "channels cannot be indexed, and `[N]` is their capacity: declare a channel for each index (docs/languages.md, Promela)",
+        ),
+        (with("", "assert (x == 0);"), "an assertion is about a state: assert STATE: CONDITION;"),
+        (with("", "assert x == 0;"), "an assertion is about a state: assert STATE: CONDITION;"),
+        (with("process Q(byte n) {}", ""), "a process has no parameters: `process P[id < n]` is n processes"),
         (trans("a -> b { sync c?5; };"), "a receive stores into variables: test them in the next state, which may be committed"),
         (with("chan c;", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
         (with("mtype = { m };", ""), "a word of Promela: docs/languages.md has a table of what to write in DVE"),
@@ -429,11 +462,15 @@ fn errors_know_similar_names() {
     let wrong: Vec<_> = found.filter(|(_, advice, found)| found.as_deref() != Some(advice)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     // Other mistakes have no advice that would mislead.
-    for text in [trans("a -> b -> a {};"), trans("a -> b { effect x = 1; guard x; };"), trans("a -> b { guard x == 1 };")] {
+    for text in [trans("a -> b -> a {};"), trans("a -> b { guard x == 1 };")] {
         assert_eq!(help(&text), None, "{text}");
     }
     assert_eq!(condition("P.s -> Q.s").unwrap(), "an implication is written `imply`");
     assert_eq!(condition("P.n = 0").unwrap(), "a comparison is written `==`");
+    assert_eq!(condition("P.n == 0 and P").unwrap(), "`P` is a process: write one of its states or variables, as P.s");
+    for (text, advice) in [("[](P.s)", "--ltl"), ("<> P.s", "--ltl"), ("G P.s", "--ltl"), ("AG (P.s)", "--ctl"), ("np_", "G F")] {
+        assert!(condition(text).unwrap().contains(advice), "{text}");
+    }
     for declaration in ["bool fork[2];", "bit b;", "unsigned n;"] {
         let found = help(&with(declaration, "")).unwrap();
         assert!(found.starts_with("the types are `byte` (0 to 255) and `int`"), "{declaration}: {found}");

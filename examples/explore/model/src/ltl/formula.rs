@@ -11,7 +11,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Source, Span};
-use crate::parsing::is_name_character;
+use crate::parsing::{self, Place, is_name_character};
 use std::collections::HashMap;
 
 /// Limit of the nesting of operators, because formulas are walked by recursion.
@@ -254,12 +254,21 @@ fn tokens(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
             (TokenKind::Mark, mark.len())
         } else {
             let at = span(text, start, start + first.len_utf8());
-            return Err(Diagnostic::new(at, format!("`{}` is not expected here", first.escape_debug()), "no operator"));
+            let error = Diagnostic::new(at, format!("`{}` is not expected here", first.escape_debug()), "no operator");
+            return Err(with_advice(error, text, start));
         };
         tokens.push(Token { kind, text: &rest[..length], start });
         start += length;
     }
     Ok(tokens)
+}
+
+/// An error at an offset, with what to write for a sign or word of another language that is there.
+fn with_advice(error: Diagnostic, text: &str, at: usize) -> Diagnostic {
+    match parsing::foreign(text, at, Place::Formula) {
+        Some(foreign) => parsing::of_foreign(error, text, foreign),
+        None => error,
+    }
 }
 
 /// The text inside the quotes at the beginning of `text`.
@@ -312,7 +321,7 @@ impl<'a> Parser<'a> {
         match self.peek() {
             Some(Token { text, start, .. }) => {
                 let at = span(self.text, start, start + text.len());
-                Diagnostic::new(at, format!("`{text}` is not expected here"), label)
+                with_advice(Diagnostic::new(at, format!("`{text}` is not expected here"), label), self.text, start)
             }
             None => {
                 let message = if self.tokens.is_empty() { "the formula is empty" } else { "the formula ends here" };
@@ -813,6 +822,21 @@ mod tests {
         ] {
             let error = read(text).unwrap_err();
             assert_eq!((error.span.column, &*error.message), (column, message), "{text}");
+        }
+        for (text, column, sign, advice) in [
+            ("a /\\ b", 3, "/\\", "write `and`"),
+            ("a \\/ b", 3, "\\/", "write `or`"),
+            ("a => b", 3, "=>", "an implication is written `->`"),
+            ("a <=> b", 3, "<=>", "write `<->`"),
+            ("a /= b", 3, "/=", "write `!=`"),
+            ("a ~> b", 3, "~>", "write G (p -> F q)"),
+            ("AG a", 1, "AG", "an operator of --ctl"),
+            ("G P@a", 4, "@", "write `P.a`"),
+            ("F P[1]:a", 7, ":", "write `P_1.a`"),
+        ] {
+            let error = read(text).unwrap_err();
+            let found = (error.span.column, error.message, error.help);
+            assert_eq!(found, (column, format!("`{sign}` is not expected here"), Some(advice.into())), "{text}");
         }
         for sign in ["U", "W", "->", "<->"] {
             let error = read(&vec!["a"; 10_000].join(&format!(" {sign} "))).expect_err(sign);

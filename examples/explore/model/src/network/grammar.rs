@@ -16,6 +16,8 @@ const WORDS: Words<Rule> = Words {
     marks: &[",", "(", ")", "->", "||", "|||", "|[", "]|", "*", "#", "*)"],
     is_operand: |_| false,
     hint: |_| None,
+    is_reserved: |_| false,
+    is_dve: false,
 };
 
 /// Names of operators that are not supported: operators of EXP, and operators that EXP has from other languages.

@@ -15,6 +15,8 @@ const WORDS: Words<Rule> = Words {
     hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", ":=", "->", ":", ".", "|", "*/"],
     is_operand: |rules| rules.contains(&Rule::number) && rules.contains(&Rule::not),
+    is_reserved: |_| false,
+    is_dve: false,
 };
 
 /// Parses a whole text. `rule` must match to the end of the text.
