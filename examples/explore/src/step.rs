@@ -319,6 +319,9 @@ mod tests {
         };
         let text = model("n\nn\nn\n");
         assert!(text.contains("x: 0 -> 1 <- path") && text.ends_with("the path ends here\n"), "{text}");
+        // Fewer steps than asked for: the state that was reached is shown.
+        let text = model("n 9\n");
+        assert!(text.contains("the path ends here\nstate 2: "), "{text}");
         let text = model("n 2\n1\nn\nu\nn\n");
         assert!(text.contains("the walk has left the path") && text.ends_with("the path ends here\n"), "{text}");
     }

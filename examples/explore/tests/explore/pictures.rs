@@ -174,10 +174,10 @@ pub fn charts_show_values_lines_and_every_process() {
         "プロセス名\n",
         "Z\n",
         // A value that does not fit its type is the value that arrives.
-        "meet!4466\n",
-        "q!{1, 2}\n",
-        "q?{1, 2}\n",
-        "q!{9, 9} (not received)\n",
+        "meet(4466)\n",
+        "sends q(1, 2)\n",
+        "receives q(1, 2)\n",
+        "sends q(9, 9) (not received)\n",
         "line 5: guard n == 1; sync a_channel",
         "プロセス名, line 9: guard n == 2; sync meet!70000 + n; effect n = n + 1;\n",
         "B, line 12: sync meet?x;",
@@ -196,7 +196,24 @@ pub fn charts_show_values_lines_and_every_process() {
         2
     );
     let text = looked_at("SLCO", &chart(&file("vending.slco"), &["--goal", "people.Ann.Done"]));
-    assert!(text.contains("send coin(0) to Pay") && text.contains("coins!coin(0)\n"), "{text}");
+    assert!(text.contains("send coin(0) to Pay") && text.contains("coin(0) on coins\n"), "{text}");
+}
+
+/// A message that a loop sends in its last step is received by the loop's next round. A chart has no more endings than it says.
+pub fn loops_receive_in_their_next_round() {
+    let ring = "channel {byte} q[1]; process A { byte x; state s, t; init s; trans s -> t { sync q!1; }, t -> s { sync q?x; }; }
+        process B { state s; init s; } system async;";
+    let (folder, path) = written(ring);
+    let file = folder.path().join("a.txt");
+    explore(&path, ["--ltl", "F G A.s", "--trace", file.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("sends q(1), received in step 2 of the next round\n") != text.contains("sends q(1), received in step 2;"),
+        "{text}"
+    );
+    let png = folder.path().join("a.png");
+    let output = explore(&path, ["--ltl", "F G A.s", "--trace", png.to_str().unwrap()]);
+    assert!(output.status.code() == Some(2) && String::from_utf8_lossy(&output.stderr).contains(".svg"), "{output:?}");
 }
 
 /// Two counters that step on their own.
