@@ -54,7 +54,7 @@ pub struct Arrow {
 }
 
 impl Arrow {
-    /// Where it is received, in words.
+    /// Names the step that receives it.
     pub fn fate(&self) -> String {
         match (self.received, self.later) {
             (Some((_, row)), _) => format!("received in step {}", row + 1),
@@ -75,7 +75,7 @@ impl Chart {
         let (mut rows, mut arrows) = (Vec::new(), Vec::new());
         // By buffered channel, the arrows of its waiting messages, oldest first.
         let mut waiting = vec![VecDeque::<usize>::new(); model.buffers.len()];
-        // What a loop does with buffers.
+        // Operations of the run on buffers: row, buffer, operation.
         let mut of_loop = Vec::new();
         for (number, step) in run.steps.iter().enumerate() {
             let (from, to) = (&run.states[number], &run.states[number + 1]);
@@ -198,7 +198,7 @@ impl Chart {
 }
 
 /// Finds where the messages are received that wait at the end of a loop. `waiting`: their arrows by buffer, oldest first.
-/// `of_loop`: what the loop does with buffers, by its rows.
+/// `of_loop`: the loop's operations on buffers, by rows.
 fn receive_later(arrows: &mut [Arrow], mut waiting: Vec<VecDeque<usize>>, of_loop: &[(usize, usize, Operation)]) {
     /// Stands for a message that a later round sends.
     const OF_LATER_ROUND: usize = usize::MAX;

@@ -211,7 +211,7 @@ pub fn closing(lasso: &Lasso) -> Vec<String> {
     std::iter::once(end).chain(certain).chain(lasso.why_longer.map(String::from)).collect()
 }
 
-/// What a property of weakly fair runs says of them.
+/// Addition to a property of weakly fair runs.
 const OF_FAIR_RUNS: &str = " (of weakly fair runs)";
 
 /// The property as it was asked for.
