@@ -201,9 +201,14 @@ impl Walk<'_> {
         for followed in 0..count {
             let Some(next) = self.next_of_path().cloned() else {
                 let why = match self.path.len() {
-                    0 => "no path was found",
-                    _ if !self.path.starts_with(&self.states) => "the walk has left the path; undo, or i, leads back to it",
-                    _ => "the path ends here",
+                    0 => "no path was found".into(),
+                    _ if !self.path.starts_with(&self.states) => {
+                        "the walk has left the path; undo, or i, leads back to it".into()
+                    }
+                    _ => self.begins.map_or_else(
+                        || "the path ends here".into(),
+                        |begins| format!("the path ends here: this is state {begins} again"),
+                    ),
                 };
                 writeln!(output, "{why}")?;
                 return if followed > 0 { self.show(output) } else { Ok(()) };

@@ -62,7 +62,7 @@ impl Statements<'_> {
             if let (Action::Send { channel, values }, Action::Receive { targets, .. }) = actions {
                 for ((value, target), field) in values.iter().zip(targets).zip(&model.channels[*channel].fields) {
                     let value = Term::of(value, model).value(model, from)?;
-                    self.store(target, value, field.received(value).0)?;
+                    self.store(target, value, field.received(value))?;
                 }
             }
             self.act(id)?;
@@ -76,17 +76,17 @@ impl Statements<'_> {
         model.layout.locations[of.process].set(&mut self.state, 0, of.to as i32);
         for Assignment { target, value } in &of.effects {
             let value = Term::of(value, model).value(model, &self.state)?;
-            self.store(target, value, value)?;
+            self.store(target, value, (value, false))?;
         }
         Ok(())
     }
 
-    /// Stores what a channel gives for `sent`, or `sent` itself.
-    fn store(&mut self, target: &StoreTarget, sent: i32, given: i32) -> Result<(), Box<Fault>> {
+    /// Stores a value: `sent`, or what a channel gives for it. `has_wrapped`: the value did not fit the channel.
+    fn store(&mut self, target: &StoreTarget, sent: i32, (given, has_wrapped): (i32, bool)) -> Result<(), Box<Fault>> {
         let (model, of) = (self.model, &self.model.variables[target.variable]);
         let index = target.index.as_ref().map(|index| Term::of(index, model).value(model, &self.state)).transpose()?;
         Target::of(target, model).store(model, &mut self.state, |_| Ok(given))?;
-        if of.ty.wrap(given) != sent {
+        if has_wrapped || of.ty.wrap(given) != given {
             let buffer = model.buffers.iter().find(|buffer| buffer.arrays().any(|array| array == target.variable));
             let element = || of.element_name(&model.full_name(target.variable), index.unwrap_or(0) as usize);
             let name = buffer.map_or_else(element, |buffer| buffer.name.clone());

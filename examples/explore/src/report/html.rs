@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpset_model::interpreter::Step;
 use warpset_model::ir::Model;
-use warpset_model::trace::{States, source_lines, step_lines, whole_state_parts};
+use warpset_model::trace::{Attempt, States, source_lines, step_lines, whole_state_parts};
 use warpset_search::coverage::Coverage;
 use warpset_support::escaping::xml;
 use warpset_support::numbers::counted;
@@ -27,7 +27,7 @@ table { border-collapse: collapse; } td, th { text-align: left; vertical-align: 
 tr { border-bottom: 1px solid #8884; } h1 { overflow-wrap: anywhere; } code { white-space: pre-wrap; overflow-wrap: anywhere; }
 .good { color: #176b2c; } .bad { color: #b3141a; font-weight: bold; } .open { color: #7a5200; }
 .chart { overflow-x: auto; background: #fff; } summary { cursor: pointer; } .bars { fill: #36c; max-width: 100%; }
-.code tr { border: 0; } .path, :target { background: #fd08; } .code td { padding: 0 1em 0 0; } :focus-visible { outline: 2px solid #36c; }
+pre { overflow-x: auto; max-width: 60em; margin: 0; } .code tr { border: 0; } .path, :target { background: #fd08; } .code td { padding: 0 1em 0 0; } :focus-visible { outline: 2px solid #36c; }
 @media (prefers-color-scheme: dark) {
   body { color: #ddd; background: #161616; } .good { color: #6fce86; } .bad { color: #ff8a8a; } .open { color: #e5b95c; }
   .bars { fill: #7aa5ff; }
@@ -45,10 +45,11 @@ pub fn path(model: &Model, run: &Run, chart: &Chart, states: States, sentences: 
     let mut text = format!("<h2>Path</h2>\n{}<table>", paragraphs("bad", ending));
     text += "<tr><th>step</th><th>what happens</th><th>line</th><th>state</th></tr>\n";
     let open = if states == States::Whole { " open=\"open\"" } else { "" };
-    let mut row = |number: &str, what: &[String], lines: &[usize], state: &str| {
-        let what: Vec<String> = what.iter().map(|line| format!("<code>{}</code>", xml(line))).collect();
+    let code =
+        |lines: &[String]| lines.iter().map(|line| format!("<code>{}</code>", xml(line))).collect::<Vec<_>>().join("<br/>");
+    let mut row = |number: &str, what: &str, lines: &[usize], state: &str| {
         let lines: Vec<String> = lines.iter().map(|line| format!("<a href=\"#L{line}\">{line}</a>")).collect();
-        let cells = [number, &what.join("<br/>"), &lines.join("<br/>"), state];
+        let cells = [number, what, &lines.join("<br/>"), state];
         writeln!(text, "<tr><td>{}</td></tr>", cells.join("</td><td>")).expect("a string can be written to");
     };
     for number in 0..run.states.len() {
@@ -56,26 +57,28 @@ pub fn path(model: &Model, run: &Run, chart: &Chart, states: States, sentences: 
         let state = changed_state(model, number.checked_sub(1).map(|before| &*run.states[before]), &run.states[number]);
         let state = format!("<details{open}><summary>state {number}{begins}</summary><code>{state}</code></details>");
         let Some(step) = number.checked_sub(1).map(|before| run.steps[before]) else {
-            row("0", &["initial state".into()], &[], &state);
+            row("0", "initial state", &[], &state);
             continue;
         };
         let lines = step.map_or_else(Vec::new, |step| source_lines(model, step));
         let what = step_lines(model, step, &run.states[number - 1], &run.states[number], States::Changes);
-        row(&number.to_string(), &what, &lines, &state);
+        row(&number.to_string(), &code(&what), &lines, &state);
     }
     if let Some(begins) = run.begins {
-        row("", &[format!("back to state {begins}: the loop is repeated forever")], &[], "");
+        row("", &format!("back to state {begins}: the loop is repeated forever"), &[], "");
     }
     if let Some(attempt) = &run.attempt {
-        row(
-            &run.states.len().to_string(),
-            &attempt.lines,
-            &source_lines(model, Step::Transition { id: attempt.id, receiver: None }),
-            "no state",
-        );
+        let lines: Vec<String> = attempt.lines.iter().map(|line| xml(line)).collect();
+        let what = format!("<pre>{}</pre>", lines.join("\n"));
+        row(&run.states.len().to_string(), &what, &source_lines(model, alone(attempt)), "no state");
     }
     let chart = format!("<h2>Messages</h2>\n<div class=\"chart\" tabindex=\"0\">{}</div>\n", chart.svg());
     text + "</table>\n" + &paragraphs("", closing) + &chart
+}
+
+/// The attempted transition as a step.
+fn alone(attempt: &Attempt) -> Step {
+    Step::Transition { id: attempt.id, receiver: None }
 }
 
 /// A whole state, with the parts in bold that differ from the state before.
@@ -102,9 +105,7 @@ pub fn listing(model: &Model, run: Option<&Run>, coverage: Option<&Coverage>) ->
         return String::new();
     }
     let moved = run.iter().flat_map(|run| run.steps.iter().flatten()).flat_map(|step| source_lines(model, *step));
-    let failed = run
-        .and_then(|run| run.attempt.as_ref())
-        .map(|attempt| source_lines(model, Step::Transition { id: attempt.id, receiver: None }));
+    let failed = run.and_then(|run| run.attempt.as_ref()).map(|attempt| source_lines(model, alone(attempt)));
     let of_path: BTreeSet<usize> = moved.chain(failed.into_iter().flatten()).collect();
     let mut shown: BTreeSet<usize> = (1..=if total > MOST_LINES { AROUND } else { total }).collect();
     for line in &of_path {
