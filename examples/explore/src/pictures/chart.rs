@@ -267,8 +267,8 @@ mod tests {
     use warpset_model::interpreter::{Interpreter, Scratch};
     use warpset_model::ir::Source;
 
-    /// A chart of the first `count` steps, each the first possible one.
-    fn chart(text: &str, count: usize) -> Chart {
+    /// A chart of the first `count` steps, each the first possible one. `begins`: the state in which a loop begins.
+    fn chart(text: &str, count: usize, begins: Option<usize>) -> Chart {
         let dve = Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}"));
         let interpreter = Interpreter::new(&dve.model);
         let (mut states, mut steps) = (vec![dve.model.initial_state()], Vec::new());
@@ -280,7 +280,7 @@ mod tests {
             steps.push(Some(step));
             states.push(to);
         }
-        Chart::new(&dve.model, &Run { states: &states, steps, begins: None, attempt: None }, &["the end".into()], States::Changes)
+        Chart::new(&dve.model, &Run { states: &states, steps, begins, attempt: None }, &["the end".into()], States::Changes)
     }
 
     #[test]
@@ -292,6 +292,7 @@ mod tests {
             process B { byte x; state s, t; init s; trans t -> t { sync q?x; }, s -> t { sync c?; }; }
             system async;",
             5,
+            None,
         );
         // A sends twice through the queue, meets B, and B receives both: the first message first. Process Idle has a lane, too.
         assert_eq!(found.lanes, ["Idle", "A", "B"]);
@@ -308,8 +309,15 @@ mod tests {
     #[test]
     fn messages_may_stay_in_their_channel() {
         let text = "channel {byte} q[1]; process A { state s, t; init s; trans s -> t { sync q!1; }; } system async;";
-        let found = chart(text, 1);
+        let found = chart(text, 1, None);
         assert_eq!(found.arrows[0].received, None);
         assert!(found.text().contains("sends q(1), not received") && found.svg().contains("(not received)"));
+        // The next round of a loop receives what the last step of the loop sends.
+        let ring = "channel {byte} q[1]; process A { byte x = 1; state u, s, t; init u; trans
+            u -> s { sync q!1; }, s -> t { sync q?x; }, t -> s { sync q!1; }; } system async;";
+        let ring = chart(ring, 3, Some(1));
+        let (text, svg) = (ring.text(), ring.svg());
+        assert!(text.contains("sends q(1), received in step 2 of the next round\n"), "{text}");
+        assert!(svg.contains("(received in step 2") && !svg.contains("not received"), "{svg}");
     }
 }

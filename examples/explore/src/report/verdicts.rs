@@ -280,8 +280,7 @@ pub fn lines(summary: &Summary, has_colors: bool) -> String {
 /// Says that the verdicts are of a model whose stores wrap.
 pub fn note(summary: &Summary) -> Option<String> {
     let wrapped = summary.counts.overflows - summary.counts.overflows_of_text;
-    let text =
-        || format!("note: {} wrapped: values are taken modulo (--strict treats it as an error)", counted(wrapped, "store"));
+    let text = || format!("note: {} wrapped: values are taken modulo the range of their variable", counted(wrapped, "store"));
     (wrapped > 0).then(text)
 }
 

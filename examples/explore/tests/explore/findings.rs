@@ -347,11 +347,11 @@ pub fn overflows_are_reported(place: TableOnDevice) {
     assert_eq!((code, counts(&report), report["counts"]["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
     let output = explore_on(place.device, &path, ["--table", place.table]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("  note: 1 store wrapped: values are taken modulo "));
-    let (_, report) = place.json(&path, &["--ltl", "F G i == 1"]);
+    let (_, report) = json(&path, &["--ltl", "F G i == 1"]);
     let steps = report["lasso"]["steps"].as_array().unwrap();
     let wrapped = steps.iter().find(|step| step["wrapped"] != serde_json::json!({})).unwrap();
     assert_eq!((&wrapped["wrapped"]["i"], &wrapped["changes"]["i"]), (&Value::from(256), &serde_json::json!([255, 0])));
-    let output = explore_on(place.device, &path, ["--table", place.table, "--ltl", "F G i == 1"]);
+    let output = explore(&path, ["--ltl", "F G i == 1"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("i: 255 -> 0 (wrapped from 256)\n") && text.contains(" (of model and automaton)\n"), "{text}");
 }

@@ -137,7 +137,6 @@ const OF_ANY_TABLE: [&str; 2] = ["walks_on_a_gpu_are_those_of_threads", "full_me
 
 const ONCE: &[(&str, fn())] = &[
     ("each_condition_has_a_verdict", verdicts::each_condition_has_a_verdict),
-    ("loops_receive_in_their_next_round", pictures::loops_receive_in_their_next_round),
     ("reports_have_the_form_of_the_schema", verdicts::reports_have_the_form_of_the_schema),
     ("levels_have_their_sizes", verdicts::levels_have_their_sizes),
     ("similar_names_are_suggested", verdicts::similar_names_are_suggested),

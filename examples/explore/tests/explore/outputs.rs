@@ -203,6 +203,9 @@ pub fn paths_are_drawn() {
     explore(&model("peterson"), ["--ltl", "G F P_0.critical", "--trace", txt.to_str().unwrap()]);
     let text = std::fs::read_to_string(&txt).unwrap();
     assert!(text.contains("the loop begins") && text.contains("this is the state after step 1 again"), "{text}");
+    let refused = explore(&path, ["--trace", folder.path().join("a.png").to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("must end in .svg (chart), .txt "), "{said}");
     // Components of a network that step together.
     let output = explore(&file("crossing.exp"), ["--goal", "train_1 == 2", "--trace", txt.to_str().unwrap()]);
     let text = std::fs::read_to_string(&txt).unwrap();

@@ -199,24 +199,6 @@ pub fn charts_show_values_lines_and_every_process() {
     assert!(text.contains("send coin(0) to Pay") && text.contains("coin(0) on coins\n"), "{text}");
 }
 
-/// The next round of a loop receives what its last step sends.
-pub fn loops_receive_in_their_next_round() {
-    let ring = "channel {byte} q[1]; process A { byte x; state u, s, t; init u; trans
-        u -> s { sync q!1; }, s -> t { sync q?x; }, t -> s { sync q!2; }; } system async;";
-    let (folder, path) = written(ring);
-    let run = |name: &str| {
-        let file = folder.path().join(name);
-        let output = explore(&path, ["--ltl", "G F A.u", "--trace", file.to_str().unwrap()]);
-        (output, std::fs::read_to_string(file).unwrap_or_default())
-    };
-    let (_, text) = run("a.txt");
-    assert!(text.contains("sends q(2), received in step 2 of the next round"), "{text}");
-    assert!(run("a.svg").1.contains("of the next round"));
-    let (refused, _) = run("a.png");
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(refused.status.code() == Some(2) && said.contains(".svg (chart), .txt "), "{said}");
-}
-
 /// Two counters that step on their own.
 const LARGE: &str = "int steps; byte fixed = 7;
 process A { byte of; state low, high; init low; trans
