@@ -501,7 +501,7 @@ pub fn whole_state_text(model: &Model, state: &[u32]) -> String {
     list(whole_state_parts(model, state).into_iter())
 }
 
-/// The parts of [`whole_state_text`], of which each state has the same number.
+/// The parts of [`whole_state_text`]: as many in every state of a model.
 pub fn whole_state_parts(model: &Model, state: &[u32]) -> Vec<String> {
     parts(model, state, |_| true).collect()
 }

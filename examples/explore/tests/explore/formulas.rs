@@ -220,8 +220,8 @@ pub fn paths_of_branching_time_are_shown() {
     let formulas = ["--ctl", "EX P_1.asked", "--ctl", "AF P_0.critical", "--ctl", "AG EF P_0.critical"];
     let text = String::from_utf8(explore(&model("peterson"), [&formulas[..], &["--trace", &trace]].concat()).stdout).unwrap();
     for part in [
-        "  VIOLATED (in 14 states): ctl AF P_0.critical\n",
-        "  holds (in 20 states): ctl AG EF P_0.critical\n",
+        "  VIOLATED (holds in 14 of 20 states): ctl AF P_0.critical\n",
+        "  holds (in 20 of 20 states): ctl AG EF P_0.critical\n",
         "formula holds: EX P_1.asked\nA path that shows it has 1 step (lines of ",
         "formula violated: AF P_0.critical\nA path that shows it has 0 steps, then a loop of 4 steps",
         "The loop, repeated forever, from P_0.idle, P_1.idle:\n",
