@@ -51,7 +51,7 @@ pub fn commands(command: &Command, matches: &ArgMatches, given: &[String]) -> Op
 }
 
 /// A word as a POSIX shell reads it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=%+@".contains(c);
     let is_word = !word.is_empty() && word.chars().all(is_plain);
     if is_word { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -98,13 +98,12 @@ impl<'a> Ending<'a> {
         };
         let run = shown.run();
         let mut unwritten = Unwritten::default();
-        let page = outputs.report.take().map(|output| (output, shown.table_and_chart().unwrap_or_default()));
+        let counted = coverage.as_ref().and_then(|coverage| coverage.as_ref().ok());
+        let page = outputs.report.take().map(|output| (output, shown.parts_of_page(run.as_ref(), counted)));
         let not_traced = outputs.trace.as_ref().filter(|_| run.is_none()).map(|file| file.path().to_path_buf());
         if let (Some(output), Some(run)) = (outputs.trace.take(), &run) {
             unwritten.keep(write_trace(output, || shown.chart(run), || shown.json()));
         }
-        let colored = coverage.as_ref().filter(|_| page.is_some()).and_then(|coverage| coverage.as_ref().ok());
-        let colored = colored.map_or_else(String::new, |coverage| report::html::coverage(model, coverage));
         if let (Some(Ok(coverage)), Some(output)) = (&coverage, outputs.coverage.take()) {
             let json = coverage.json(model, exploration.end == End::Complete);
             unwritten.keep(output.write_text(&format!("{json:#}\n")));
@@ -116,7 +115,7 @@ impl<'a> Ending<'a> {
                 Ok(Exported { bytes: text.len() as u64 })
             }));
         }
-        let steps_along = run.filter(|_| options.walks.step).map_or_else(Vec::new, |run| run.states.to_vec());
+        let along = run.filter(|_| options.walks.step).map(|run| (run.states.to_vec(), run.begins)).unwrap_or_default();
         let not_exported = options.outputs.export.as_ref().and(report::why_not_exported(exported.as_ref()));
         let exported = exported.and_then(|exported| unwritten.keep(exported));
         let report = Report {
@@ -152,9 +151,9 @@ impl<'a> Ending<'a> {
             surveyed,
             reduction,
         };
-        let code = print(report, options, page, &colored)?;
+        let code = print(report, options, page)?;
         if options.walks.step {
-            step::walk(text, &steps_along)?;
+            step::walk(text, &along.0, along.1)?;
         }
         Ok(code)
     }
@@ -210,26 +209,39 @@ impl<'r> Shown<'r> {
 
     fn run(&self) -> Option<Run<'r>> {
         let lasso = || self.lasso().map(|(_, lasso)| Run::of_lasso(lasso));
-        self.path.map(Run::of_path).or_else(lasso).or_else(|| self.witness.map(|(_, witness)| Run::of_witness(witness)))
+        self.path
+            .map(|path| Run::of_path(path, self.model))
+            .or_else(lasso)
+            .or_else(|| self.witness.map(|(_, witness)| Run::of_witness(witness)))
     }
 
-    /// What its last state or its loop shows.
-    fn ending(&self) -> String {
+    /// What its last state or its loop shows, a sentence each.
+    fn ending(&self) -> Vec<String> {
         match (self.path, self.lasso()) {
-            (Some(path), _) => self.checks.describe(&path.violation, self.model),
-            (None, Some((question, _))) => format!("property violated: {}", question.text),
-            (None, None) => self.witness.map_or_else(String::new, |(answered, _)| report::branching::shows(answered)),
+            (Some(path), _) => path.ending(self.model, self.checks),
+            (None, Some((question, _))) => vec![format!("property violated: {}", report::runs::asked(question))],
+            (None, None) => self.witness.iter().map(|(answered, _)| report::branching::shows(*answered)).collect(),
+        }
+    }
+
+    /// Sentences below the steps.
+    fn closing(&self) -> Vec<String> {
+        match (self.path, self.lasso()) {
+            (Some(_), _) => Vec::new(),
+            (None, Some((_, lasso))) => report::runs::closing(lasso),
+            (None, None) => self.witness.map_or_else(Vec::new, |(_, witness)| report::branching::closing(witness)),
         }
     }
 
     fn chart(&self, run: &Run) -> Chart {
-        Chart::new(self.model, run, self.ending(), self.states)
+        Chart::new(self.model, run, &self.ending(), self.states)
     }
 
-    /// The part of a page that shows the run.
-    fn table_and_chart(&self) -> Option<String> {
-        let run = self.run()?;
-        Some(report::html::path(self.model, &run, &self.chart(&run), self.states))
+    /// The parts of a page that show the run and the model's text.
+    fn parts_of_page(&self, run: Option<&Run>, coverage: Option<&Coverage>) -> [String; 2] {
+        let Self { model, states, .. } = *self;
+        let of_run = |run| report::html::path(model, run, &self.chart(run), states, [&self.ending(), &self.closing()]);
+        [run.map_or_else(String::new, of_run), report::html::listing(model, run, coverage)]
     }
 
     /// The file of `--trace path.json`.
@@ -257,11 +269,12 @@ fn picture(options: &Options, interpreted: &Interpreted, checks: &Checks, run: O
         .context("--export: the picture cannot be written")
 }
 
-/// Writes the page of `--report`, prints the report, and returns its exit code. `page`: the file, and the part with the run.
-fn print(mut report: Report, options: &Options, page: Option<(Output, String)>, colored: &str) -> Result<u8> {
+/// Writes the page of `--report`, prints the report, and returns its exit code. `page`: the file, and the parts that show the run
+/// and the model's text.
+fn print(mut report: Report, options: &Options, page: Option<(Output, [String; 2])>) -> Result<u8> {
     let mut summary = report.summary();
-    if let Some((output, path)) = page {
-        report.unwritten.keep(output.write_text(&report::html::page(&summary, &path, colored)));
+    if let Some((output, parts)) = page {
+        report.unwritten.keep(output.write_text(&report::html::page(&summary, parts)));
         (summary.error, summary.exit_code) = (report.unwritten.sentence(), report.exit_code());
     }
     let printed = match options.display.json {

@@ -30,6 +30,7 @@ impl Outputs {
             output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
             Ok::<_, Error>(output)
         };
+        files.trace.as_deref().map_or(Ok(()), ensure_form_is_known)?;
         let trace = open("--trace", files.trace.as_deref())?;
         let report = open("--report", files.report.as_deref())?;
         let mut record = open("--record", files.record.as_deref())?;
@@ -81,6 +82,15 @@ fn ensure_can_be_checkpoint<'o>(
     let is_model = model.is_some_and(|model| output::Identity::from_path(path).is_ok_and(|file| file == *model));
     ensure!(!is_model, "--checkpoint: {} is the model, and would be overwritten", path.display());
     checkpoint::ensure_can_be_written(path).with_context(|| format!("--checkpoint: {} cannot be written", path.display()))
+}
+
+/// Returns an error if a path cannot be written in the form that the name of a file selects. A name without an ending, as that
+/// of a device or a pipe, means JSON.
+fn ensure_form_is_known(file: &Path) -> Result<()> {
+    let Some(ending) = file.extension() else { return Ok(()) };
+    let is_known = ["svg", "txt", "json"].iter().any(|known| ending == *known);
+    ensure!(is_known, "--trace: {}: the name must end in .svg (chart), .txt (chart in characters) or .json", file.display());
+    Ok(())
 }
 
 /// Writes a path in the form that the name of the file selects.

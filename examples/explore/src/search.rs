@@ -128,7 +128,7 @@ impl Attempt<'_> {
             }
             Job::Step => {
                 stopping::stop_watching();
-                step::walk(text, &[]).map(|()| 0)
+                step::walk(text, &[], None).map(|()| 0)
             }
             Job::Tables => {
                 stopping::stop_watching();

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, IsTerminal as _, Write};
 use warpset_model::interpreter::{Interpreter, Scratch, Step};
 use warpset_model::ir::{Model, Source};
 use warpset_model::language::Text;
-use warpset_model::trace::{all_steps, changes_text, state_json, state_text, step_name};
+use warpset_model::trace::{all_steps, automaton_move, changes_text, state_json, state_text, step_name};
 use warpset_support::escaping;
 use warpset_support::text::TextReader;
 
@@ -28,10 +28,11 @@ commands:
 /// Most steps shown for a state.
 const MOST_SHOWN: usize = 200;
 
-/// Steps through the model by commands from standard input. `path`: states of a path that was found.
-pub fn walk(text: &Text, path: &[Vec<u32>]) -> Result<()> {
+/// Steps through the model by commands from standard input. `path`: states of a path that was found. `begins`: number of the
+/// state in which its loop begins.
+pub fn walk(text: &Text, path: &[Vec<u32>], begins: Option<usize>) -> Result<()> {
     let (input, prompts) = (BufReader::new(TextReader::new(std::io::stdin().lock())), std::io::stdin().is_terminal());
-    match run(text, path, input, &mut std::io::stdout().lock(), prompts) {
+    match run(text, (path, begins), input, &mut std::io::stdout().lock(), prompts) {
         Err(error) if is_closed(&error) => Ok(()),
         other => other.context("--step"),
     }
@@ -51,16 +52,25 @@ struct Walk<'a> {
     taken: Vec<Option<Step>>,
     /// States of the path that was found; empty if there is none.
     path: &'a [Vec<u32>],
+    /// Number of the state in which the loop of the path begins.
+    begins: Option<usize>,
 }
 
 /// Steps of a state, with the states that they lead to, and a fault that ends the list.
 type Steps = (Vec<(Option<Step>, Vec<u32>)>, Option<String>);
 
-/// Reads commands until the input ends or quits. `path`: states of a path that was found, or none. `prompts`: a person types.
-pub fn run(text: &Text, path: &[Vec<u32>], input: impl BufRead, output: &mut impl Write, prompts: bool) -> Result<()> {
-    let model = text.model();
-    let mut walk =
-        Walk { text, interpreter: Interpreter::new(model), states: vec![model.initial_state()], taken: Vec::new(), path };
+/// Reads commands until the input ends or quits. `along`: states of a path that was found, or none, and where its loop begins.
+/// `prompts`: a person types.
+pub fn run(
+    text: &Text,
+    along: (&[Vec<u32>], Option<usize>),
+    input: impl BufRead,
+    output: &mut impl Write,
+    prompts: bool,
+) -> Result<()> {
+    let (model, (path, begins)) = (text.model(), along);
+    let (interpreter, states) = (Interpreter::new(model), vec![model.initial_state()]);
+    let mut walk = Walk { text, interpreter, states, taken: Vec::new(), path, begins };
     if prompts {
         writeln!(output, "{HELP}")?;
     }
@@ -142,7 +152,9 @@ impl Walk<'_> {
     /// Shows the current state, its steps, and which of them is on the path.
     fn show(&self, output: &mut impl Write) -> Result<()> {
         let (steps, fault) = self.steps();
-        writeln!(output, "state {}: {}", self.taken.len(), state_text(self.model(), self.state()))?;
+        let begins = self.begins == Some(self.taken.len()) && self.path.starts_with(&self.states);
+        let begins = if begins { " (the loop begins here)" } else { "" };
+        writeln!(output, "state {}{begins}: {}", self.taken.len(), state_text(self.model(), self.state()))?;
         let next = self.next_of_path();
         for (number, (step, to)) in steps.iter().enumerate().take(MOST_SHOWN) {
             let mark = if next == Some(to) { " <- path" } else { "" };
@@ -160,9 +172,12 @@ impl Walk<'_> {
     }
 
     fn described(&self, step: Option<Step>, from: &[u32], to: &[u32]) -> String {
-        let step = step.map_or_else(|| "only the automaton moves".into(), |step| step_name(self.model(), step, Some([from, to])));
-        let changes = changes_text(self.model(), from, to);
-        if changes.is_empty() { step } else { format!("{step}; {changes}") }
+        let (model, changes) = (self.model(), changes_text(self.model(), step, from, to));
+        let step = step.map_or_else(|| "only the automaton moves".into(), |step| step_name(model, step, Some([from, to])));
+        let moved =
+            automaton_move(model, from, to).map(|(from, to)| format!(" [{} -> {}]", escaping::line(from), escaping::line(to)));
+        let moved = moved.unwrap_or_default();
+        step + &moved + &if changes.is_empty() { changes } else { format!("; {changes}") }
     }
 
     fn take(&mut self, number: usize, output: &mut impl Write) -> Result<()> {
@@ -183,14 +198,20 @@ impl Walk<'_> {
     }
 
     fn follow(&mut self, count: usize, output: &mut impl Write) -> Result<()> {
-        for _ in 0..count {
+        for followed in 0..count {
             let Some(next) = self.next_of_path().cloned() else {
                 let why = match self.path.len() {
-                    0 => "no path was found",
-                    _ if !self.path.starts_with(&self.states) => "the walk has left the path; undo, or i, leads back to it",
-                    _ => "the path ends here",
+                    0 => "no path was found".into(),
+                    _ if !self.path.starts_with(&self.states) => {
+                        "the walk has left the path; undo, or i, leads back to it".into()
+                    }
+                    _ => self.begins.map_or_else(
+                        || "the path ends here".into(),
+                        |begins| format!("the path ends here: this is state {begins} again"),
+                    ),
                 };
-                return Ok(writeln!(output, "{why}")?);
+                writeln!(output, "{why}")?;
+                return if followed > 0 { self.show(output) } else { Ok(()) };
             };
             let step = self.steps().0.into_iter().find(|(_, to)| *to == next);
             let Some((step, to)) = step else { return Ok(writeln!(output, "the path cannot be followed from here")?) };
@@ -244,7 +265,7 @@ mod tests {
         let input = Input { name: "test".into(), path: "test.dve".into(), bytes: None, reader, identity: None };
         let text = Text::read(Format::Dve, input, &Default::default()).unwrap();
         let mut output = Vec::new();
-        run(&text, path, commands.as_bytes(), &mut output, false).unwrap();
+        run(&text, (path, None), commands.as_bytes(), &mut output, false).unwrap();
         String::from_utf8(output).unwrap()
     }
 
@@ -303,6 +324,9 @@ mod tests {
         };
         let text = model("n\nn\nn\n");
         assert!(text.contains("x: 0 -> 1 <- path") && text.ends_with("the path ends here\n"), "{text}");
+        // Fewer steps than asked for: the state that was reached is shown.
+        let text = model("n 9\n");
+        assert!(text.contains("the path ends here\nstate 2: "), "{text}");
         let text = model("n 2\n1\nn\nu\nn\n");
         assert!(text.contains("the walk has left the path") && text.ends_with("the path ends here\n"), "{text}");
     }

@@ -57,6 +57,7 @@ pub fn assembled(parts: Parts, source: &Source) -> Result<Model, Diagnostic> {
         source: source.clone(),
         ignored: Vec::new(),
         constants: Vec::new(),
+        all_constants: Vec::new(),
         variables,
         processes,
         channels,

@@ -3,6 +3,7 @@
 use crate::interpreter::Fault;
 use crate::ir::expression::{Binary, Unary};
 use crate::ir::{Expression, Model};
+use crate::terms::Term;
 
 /// The checks of an exploration. The first violation ends it with a path.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +52,8 @@ impl Checks {
         let conditions = model.assertions.iter().map(|assertion| {
             let at = Expression::At { process: assertion.process, location: assertion.location };
             let must_hold = Expression::binary(Binary::Imply, at, assertion.condition.clone(), assertion.span);
-            let text = model.source.in_one_line(assertion.span);
+            let (process, text) = (&model.processes[assertion.process].name, model.source.in_one_line(assertion.span));
+            let text = format!("{process}.{text} (line {})", assertion.span.line);
             Condition { role: Role::Assertion, text, must_hold }
         });
         Self { deadlocks: false, conditions: conditions.collect() }
@@ -64,13 +66,19 @@ impl Checks {
         self.conditions.push(Condition { role, text, must_hold });
     }
 
-    /// Describes a violation in words.
-    pub fn describe(&self, violation: &Violation, model: &Model) -> String {
+    /// Describes a violation in a state in words.
+    pub fn describe(&self, violation: &Violation, model: &Model, state: &[u32]) -> String {
         match violation {
             Violation::Deadlock => "deadlock: no step is possible".into(),
             Violation::Fault(fault) => match fault.transition {
                 Some(_) => format!("fault at {}: {}", model.source.place(fault.span), fault.message(model)),
-                None => format!("fault in a condition: {}", fault.message(model)),
+                None => {
+                    let fails =
+                        |of: &&Condition| Term::of(&of.must_hold, model).value(model, state).err().as_ref() == Some(fault);
+                    let text = self.conditions.iter().find(fails).map(|condition| &*condition.text);
+                    let which = text.map_or_else(|| "a condition".into(), |text| format!("the condition `{text}`"));
+                    format!("fault in {which}: {}", fault.message(model))
+                }
             },
             Violation::Condition(at) => {
                 let Condition { role, text, .. } = &self.conditions[*at];

@@ -27,6 +27,7 @@ pub mod parsing;
 pub mod product;
 pub mod reduction;
 pub mod slco;
+pub mod statements;
 pub mod terms;
 pub mod trace;
 pub mod warnings;

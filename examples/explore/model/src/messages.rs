@@ -26,6 +26,16 @@ pub enum Kind {
 }
 
 impl<'m> Message<'m> {
+    /// The message as paths and charts show it: `vote(2, 1)`, or with a signal `go(1) on c`.
+    pub fn text(&self) -> String {
+        let values: Vec<String> = self.values.iter().map(i32::to_string).collect();
+        let values = if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
+        match self.signal {
+            Some(signal) => format!("{signal}{values} on {}", self.channel),
+            None => format!("{}{values}", self.channel),
+        }
+    }
+
     /// The message of a step that leads from one packed state to another; `None` if the step uses no channel. A step uses at most
     /// one channel.
     pub fn of(model: &'m Model, step: Step, from: &[u32], to: &[u32]) -> Option<Self> {

@@ -3,8 +3,9 @@
 use crate::checks::{Checks, Violation};
 use crate::interpreter::{Fault, Interpreter, Scratch, Step};
 use crate::ir::ids::RuleId;
-use crate::ir::{Action, Buffer, Model, Operation, Process, Span, TransitionId, VariableId};
+use crate::ir::{Action, Buffer, Model, Operation, Process, Span, Transition, TransitionId, VariableId};
 use crate::messages::{Kind, Message};
+use crate::statements;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -84,26 +85,82 @@ impl Path {
                 line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
             }
         }
-        line(format!("There: {}", escaping::line(&checks.describe(&self.violation, model))));
-        if let (Violation::Deadlock, Some(last)) = (&self.violation, self.states.last()) {
-            committed(model, last)
-                .for_each(|at| line(format!("{at} is committed and cannot move, so no other process may move")));
+        for (at, part) in self.attempt(model).into_iter().flat_map(|attempt| attempt.lines).enumerate() {
+            line(if at == 0 { format!("  {}. {part}", self.states.len()) } else { format!("       {part}") });
+        }
+        for (at, sentence) in self.ending(model, checks).iter().enumerate() {
+            line(format!("{}{}", if at == 0 { "There: " } else { "" }, escaping::line(sentence)));
         }
         text
+    }
+
+    /// The last state.
+    fn last(&self) -> &[u32] {
+        self.states.last().expect("a path has a state")
+    }
+
+    /// The violation in words, and for a deadlock the committed locations that cause it: a sentence each.
+    pub fn ending(&self, model: &Model, checks: &Checks) -> Vec<String> {
+        let blocked = committed(model, self.last()).filter(|_| self.violation == Violation::Deadlock);
+        let blocked = blocked.map(|at| format!("{at} is committed and cannot move, so no other process may move"));
+        std::iter::once(checks.describe(&self.violation, model, self.last())).chain(blocked).collect()
+    }
+
+    /// The step that has a fault behind the last state; `None` if the violation is none of a step.
+    pub fn attempt(&self, model: &Model) -> Option<Attempt> {
+        let Violation::Fault(fault) = &self.violation else { return None };
+        // The fault of a net is one of its encoding.
+        let id = fault.transition.filter(|_| model.net.is_none())?;
+        let values = statements::operands(model, id, fault, self.last());
+        let shown = list(values.iter().map(|(name, value)| format!("{} = {value}", escaping::line(name))));
+        let lines = [format!("fails: {}", move_line(model, id, None))].into_iter();
+        let lines = lines.chain(marked(model, fault.span)).chain(Some(shown)).filter(|line| !line.is_empty()).collect();
+        Some(Attempt { id, lines, values })
     }
 
     pub fn json(&self, model: &Model, checks: &Checks, show: States) -> Value {
         let steps = self.steps.iter().enumerate();
         let steps = steps.map(|(number, step)| step_json(model, *step, &self.states[number], &self.states[number + 1], show));
+        let attempt = self.attempt(model).map(|Attempt { id, values, .. }| {
+            let values: Map<String, Value> = values.into_iter().map(|(name, value)| (name, json!(value))).collect();
+            json!({ "move": transition_json(model, id), "values": values })
+        });
+        let text = checks.describe(&self.violation, model, self.last());
         json!({
             "model": model.source.name,
-            "violation": { "kind": self.violation.kind(checks), "text": checks.describe(&self.violation, model) },
+            "violation": { "kind": self.violation.kind(checks), "text": text },
             "length": self.steps.len(),
             "initial": state_json(model, &self.states[0]),
             "steps": steps.collect::<Vec<_>>(),
-            "final": state_json(model, self.states.last().expect("a path has a state")),
+            "final": state_json(model, self.last()),
+            "attempt": attempt,
         })
     }
+}
+
+/// A step that has a fault.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The transition whose guard or effect has the fault.
+    pub id: TransitionId,
+    /// The statement, the line of the source with the place marked, and the operands.
+    pub lines: Vec<String>,
+    /// Names and values of the operands.
+    values: Vec<(String, i32)>,
+}
+
+/// The line of a span, and a line that marks the span. Empty if the model has no text.
+fn marked(model: &Model, span: Span) -> Vec<String> {
+    let (text, start) = (&model.source.text, span.start as usize);
+    let (Some(before), Some(behind)) = (text.get(..start), text.get(start..)) else { return Vec::new() };
+    let before = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
+    let behind = behind.lines().next().unwrap_or("");
+    let part = behind.get(..(span.end as usize).saturating_sub(start)).unwrap_or(behind);
+    let shown = |text: &str| escaping::line(&text.replace('\t', " ")).into_owned();
+    let [blank, width] = [before, part].map(|text| shown(text).chars().count());
+    let number = span.line.to_string();
+    let mark = format!("{} | {}{}", " ".repeat(number.len()), " ".repeat(blank), "^".repeat(width.max(1)));
+    vec![format!("{number} | {}{}", shown(before), shown(behind)), mark]
 }
 
 /// The committed locations that processes are in, as `P.s`.
@@ -147,7 +204,7 @@ pub fn step_lines(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], s
         None => vec!["no step is possible: the run stays in this state".into()],
         Some(step) => moves(model, step, Message::of(model, step, from, to).as_ref()),
     };
-    lines.push(changes_text(model, from, to));
+    lines.push(changes_text(model, step, from, to));
     lines.retain(|line| !line.is_empty());
     if states == States::Whole {
         lines.push(format!("state: {}", whole_state_text(model, to)));
@@ -176,12 +233,25 @@ fn move_line(model: &Model, id: TransitionId, message: Option<&Message>) -> Stri
     let (from, to) = (&process.locations[transition.from].name, &process.locations[transition.to].name);
     let (statement, moved) = (statement(model, id), format!("{from} -> {to}"));
     let has_statement = !statement.is_empty();
-    let line = (transition.span.line > 0).then(|| format!("line {}", transition.span.line));
+    let line = (transition.span.line > 0).then(|| place_in_text(model, id));
     let message = message.and_then(|message| message_text(&transition.action, message));
     let notes = [Some(moved.clone()).filter(|_| has_statement && from != to), line, message];
     let notes = list(notes.into_iter().flatten());
     let notes = if notes.is_empty() { notes } else { format!(" ({notes})") };
     format!("{}: {}{notes}", escaping::line(&process.name), if has_statement { statement } else { moved })
+}
+
+/// `line 7`; with the column if another transition of the process reads the same.
+fn place_in_text(model: &Model, id: TransitionId) -> String {
+    let of = &model.transitions[id];
+    let key = |of: &Transition| (of.process, of.from, of.to, of.span.line);
+    let mut alike = (0..model.transitions.len()).filter(|other| *other != id && key(&model.transitions[*other]) == key(of));
+    let column = if alike.any(|other| statement(model, other) == statement(model, id)) {
+        format!(", column {}", of.span.column)
+    } else {
+        String::new()
+    };
+    format!("line {}{column}", of.span.line)
 }
 
 /// Text of what an action does with the message of its step.
@@ -192,11 +262,7 @@ fn message_text(action: &Action, message: &Message) -> Option<String> {
         Action::Receive { .. } | Action::Buffered { operation: Operation::Receive, .. } => "receives",
         Action::Buffered { operation: Operation::Lose, .. } => return Some(format!("loses a message on {}", message.channel)),
     };
-    let values = if message.values.is_empty() { String::new() } else { format!("({})", numbers(&message.values)) };
-    Some(match message.signal {
-        Some(signal) => format!("{verb} {signal}{values} on {}", message.channel),
-        None => format!("{verb} {}{values}", message.channel),
-    })
+    Some(format!("{verb} {}", message.text()))
 }
 
 /// The statement of a transition on one line, without its locations; empty if the text has none.
@@ -210,10 +276,18 @@ pub fn statement(model: &Model, id: TransitionId) -> String {
     escaping::line(inside.unwrap_or(&text).trim()).into()
 }
 
-/// The variables that differ between two states: `x: 0 -> 1, y: 2 -> 3`.
-pub fn changes_text(model: &Model, from: &[u32], to: &[u32]) -> String {
-    let changed = changes(model, from, to).into_iter();
-    list(changed.map(|(name, old, new)| format!("{}: {} -> {}", escaping::line(&name), old.text(), new.text())))
+/// The variables that a step changes: `x: 0 -> 1, y: 255 -> 0 (wrapped from 256)`.
+pub fn changes_text(model: &Model, step: Option<Step>, from: &[u32], to: &[u32]) -> String {
+    let mut wrapped = step.map_or_else(Vec::new, |step| statements::wrapped(model, step, from));
+    let mut parts = Vec::new();
+    for (name, old, new) in changes(model, from, to) {
+        let (own, others): (Vec<_>, Vec<_>) = wrapped.into_iter().partition(|wrapped| wrapped.name == name);
+        wrapped = others;
+        let mark: String = own.iter().map(|wrapped| format!(" (wrapped from {})", wrapped.value)).collect();
+        parts.push(format!("{}: {} -> {}{mark}", escaping::line(&name), old.text(), new.text()));
+    }
+    let unchanged = wrapped.iter().map(|of| format!("{}: unchanged (wrapped from {})", escaping::line(&of.name), of.value));
+    list(parts.into_iter().chain(unchanged))
 }
 
 /// The value of a variable, or the messages of a buffered channel, oldest first, which is shown as one variable.
@@ -283,7 +357,9 @@ pub fn step_json(model: &Model, step: Option<Step>, from: &[u32], to: &[u32], st
     let changes = changes(model, from, to).into_iter();
     let changes: Map<String, Value> = changes.map(|(name, old, new)| (name, json!([old.json(), new.json()]))).collect();
     let message = step.and_then(|step| Message::of(model, step, from, to));
-    let mut json = json!({ "moves": moves, "message": message.map(message_json), "changes": changes });
+    let wrapped = step.map_or_else(Vec::new, |step| statements::wrapped(model, step, from));
+    let wrapped: Map<String, Value> = wrapped.into_iter().map(|of| (of.name, json!(of.value))).collect();
+    let mut json = json!({ "moves": moves, "message": message.map(message_json), "changes": changes, "wrapped": wrapped });
     if states == States::Whole {
         json["state"] = state_json(model, to);
     }
@@ -402,6 +478,13 @@ pub fn state_json(model: &Model, state: &[u32]) -> Value {
     json!({ "locations": locations, "variables": variables })
 }
 
+/// Source and target of the move of a property's automaton between two states, if it moves to another location.
+pub fn automaton_move<'m>(model: &'m Model, from: &[u32], to: &[u32]) -> Option<(&'m str, &'m str)> {
+    let process = model.property.as_ref()?.process;
+    let name = |state| &*model.processes[process].locations[model.location(state, process)].name;
+    Some((name(from), name(to))).filter(|(from, to)| from != to)
+}
+
 /// The location of each process, and the variables that are not 0.
 pub fn state_text(model: &Model, state: &[u32]) -> String {
     list(state_parts(model, state).into_iter())
@@ -415,7 +498,18 @@ pub fn state_parts(model: &Model, state: &[u32]) -> Vec<String> {
 
 /// The location of each process, and all variables.
 pub fn whole_state_text(model: &Model, state: &[u32]) -> String {
-    list(parts(model, state, |_| true))
+    list(whole_state_parts(model, state).into_iter())
+}
+
+/// The parts of [`whole_state_text`]: as many in every state of a model.
+pub fn whole_state_parts(model: &Model, state: &[u32]) -> Vec<String> {
+    parts(model, state, |_| true).collect()
+}
+
+/// Lines of the model's text where the transitions of a step begin.
+pub fn source_lines(model: &Model, step: Step) -> Vec<usize> {
+    let Step::Transition { id, receiver } = step else { return Vec::new() };
+    transitions(id, receiver).map(|id| model.transitions[id].span.line as usize).filter(|line| *line > 0).collect()
 }
 
 fn parts<'m>(model: &'m Model, state: &'m [u32], is_wanted: impl Fn(&Shown) -> bool + 'm) -> impl Iterator<Item = String> + 'm {

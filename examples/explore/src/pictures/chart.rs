@@ -14,6 +14,8 @@ use warpset_support::escaping;
 
 /// A chart, independent of its form.
 pub struct Chart {
+    /// Name of the model.
+    pub model: String,
     /// Names of all processes and components, but for the automaton of a property.
     pub lanes: Vec<String>,
     pub initial: String,
@@ -22,8 +24,8 @@ pub struct Chart {
     pub arrows: Vec<Arrow>,
     /// The row behind which the loop begins: the number of its first state.
     pub begins: Option<usize>,
-    /// The violation, in words.
-    pub ending: String,
+    /// The violation in words, a sentence each.
+    pub ending: Vec<String>,
 }
 
 #[derive(Default)]
@@ -42,15 +44,29 @@ pub struct Row {
 }
 
 pub struct Arrow {
-    /// The channel and the values: `q!1`.
+    /// The channel and the values: `q(1)`.
     pub message: String,
     /// Lane and row.
     pub sent: (usize, usize),
     pub received: Option<(usize, usize)>,
+    /// If a loop sends it and receives it later: how many rounds later, and the row.
+    pub later: Option<(usize, usize)>,
+}
+
+impl Arrow {
+    /// Names the step that receives it.
+    pub fn fate(&self) -> String {
+        match (self.received, self.later) {
+            (Some((_, row)), _) => format!("received in step {}", row + 1),
+            (None, Some((1, row))) => format!("received in step {} of the next round", row + 1),
+            (None, Some((rounds, row))) => format!("received in step {}, {rounds} rounds later", row + 1),
+            (None, None) => "not received".into(),
+        }
+    }
 }
 
 impl Chart {
-    pub fn new(model: &Model, run: &Run, ending: String, states: States) -> Self {
+    pub fn new(model: &Model, run: &Run, ending: &[String], states: States) -> Self {
         let components = model.network.iter().flat_map(|network| &network.components);
         let processes = model.processes.len() - usize::from(model.property.is_some());
         let names = model.processes[..processes].iter().map(|process| process.name.clone());
@@ -59,9 +75,11 @@ impl Chart {
         let (mut rows, mut arrows) = (Vec::new(), Vec::new());
         // By buffered channel, the arrows of its waiting messages, oldest first.
         let mut waiting = vec![VecDeque::<usize>::new(); model.buffers.len()];
+        // Operations of the run on buffers: row, buffer, operation.
+        let mut of_loop = Vec::new();
         for (number, step) in run.steps.iter().enumerate() {
             let (from, to) = (&run.states[number], &run.states[number + 1]);
-            let mut row = Row { changes: changes_text(model, from, to), ..Row::default() };
+            let mut row = Row { changes: changes_text(model, *step, from, to), ..Row::default() };
             match step {
                 None => row.label = Some("no step is possible: the run stays in this state".into()),
                 Some(Step::Transition { id, receiver }) => {
@@ -72,15 +90,17 @@ impl Chart {
                     match Message::of(model, Step::Transition { id: *id, receiver: *receiver }, from, to) {
                         None => {}
                         Some(message) => match message.kind {
-                            Kind::Rendezvous => (row.label, row.is_message) = (Some(written(&message)), true),
+                            Kind::Rendezvous => (row.label, row.is_message) = (Some(message.text()), true),
                             Kind::Buffered { buffer, operation: Operation::Send } => {
                                 waiting[buffer].push_back(arrows.len());
-                                arrows.push(Arrow { message: written(&message), sent: place, received: None });
+                                arrows.push(Arrow { message: message.text(), sent: place, received: None, later: None });
+                                of_loop.push((number, buffer, Operation::Send));
                             }
                             Kind::Buffered { buffer, operation: Operation::Receive } => {
                                 if let Some(arrow) = waiting[buffer].pop_front() {
                                     arrows[arrow].received = Some(place);
                                 }
+                                of_loop.push((number, buffer, Operation::Receive));
                             }
                             // A lost message is in no buffer.
                             Kind::Buffered { operation: Operation::Lose, .. } => {}
@@ -104,9 +124,21 @@ impl Chart {
             }
             rows.push(row);
         }
+        if let Some(attempt) = &run.attempt {
+            rows.push(Row {
+                moves: vec![(model.transitions[attempt.id].process, moved(model, attempt.id))],
+                statements: statement(model, attempt.id, false).into_iter().collect(),
+                changes: "this step has a fault".into(),
+                ..Row::default()
+            });
+        }
+        of_loop.retain(|(row, ..)| run.begins.is_some_and(|begins| begins <= *row));
+        receive_later(&mut arrows, waiting, &of_loop);
         let text_of = if states == States::Whole { whole_state_text } else { state_text };
-        let (initial, ending) = (text_of(model, &run.states[0]), escaping::line(&ending).into());
-        Self { lanes: names, initial, rows, arrows, begins: run.begins, ending }
+        let initial = text_of(model, &run.states[0]);
+        let ending = ending.iter().map(|sentence| escaping::line(sentence).into()).collect();
+        let model = escaping::line(&model.source.name).into();
+        Self { model, lanes: names, initial, rows, arrows, begins: run.begins, ending }
     }
 
     /// The chart in characters.
@@ -121,6 +153,7 @@ impl Chart {
         let cells =
             |of: &dyn Fn(usize) -> String| (0..self.lanes.len()).map(|lane| centred(&of(lane), width)).collect::<String>();
         let idle = cells(&|_| "|".into());
+        line("", &format!("model {}", self.model), "");
         line("", &cells(&|lane| self.lanes[lane].clone()), "");
         line("0", &idle, &self.initial);
         for (number, row) in self.rows.iter().enumerate() {
@@ -132,12 +165,10 @@ impl Chart {
             // What follows is separated by semicolons: the one at the end of a statement is not repeated.
             let mut more: Vec<String> = row.statements.iter().map(|text| text.trim_end_matches(';').into()).collect();
             more.push(row.changes.clone());
-            for Arrow { message, sent, received } in &self.arrows {
+            for arrow in &self.arrows {
+                let Arrow { message, sent, received, .. } = arrow;
                 if sent.1 == number {
-                    more.push(received.map_or_else(
-                        || format!("sends {message}, not received"),
-                        |(_, row)| format!("sends {message}, received in step {}", row + 1),
-                    ));
+                    more.push(format!("sends {message}, {}", arrow.fate()));
                 }
                 if received.is_some_and(|(_, row)| row == number) {
                     more.push(format!("receives {message}, sent in step {}", sent.1 + 1));
@@ -162,21 +193,24 @@ impl Chart {
                 &format!("the loop ends: this is the state after step {begins} again"),
             );
         }
-        text + &format!("There: {}\n", self.ending)
+        text + &format!("There: {}\n", self.ending.join("\n"))
     }
 }
 
-/// A message as DVE writes it: `c`, `c!1` or `c!{1, 2}`; with a signal `c!go(1)`.
-fn written(message: &Message) -> String {
-    let Message { channel, values, signal, .. } = message;
-    let signal = signal.map(|signal| format!("!{signal}")).unwrap_or_default();
-    match &values[..] {
-        [] => format!("{channel}{signal}"),
-        values if !signal.is_empty() => {
-            format!("{channel}{signal}({})", values.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
+/// Finds where the messages are received that wait at the end of a loop. `waiting`: their arrows by buffer, oldest first.
+/// `of_loop`: the loop's operations on buffers, by rows.
+fn receive_later(arrows: &mut [Arrow], mut waiting: Vec<VecDeque<usize>>, of_loop: &[(usize, usize, Operation)]) {
+    /// Stands for a message that a later round sends.
+    const OF_LATER_ROUND: usize = usize::MAX;
+    let rounds = if of_loop.is_empty() { 0 } else { waiting.iter().map(VecDeque::len).max().unwrap_or(0) };
+    for round in 1..=rounds {
+        for (row, buffer, operation) in of_loop {
+            if *operation == Operation::Send {
+                waiting[*buffer].push_back(OF_LATER_ROUND);
+            } else if let Some(arrow) = waiting[*buffer].pop_front().filter(|arrow| *arrow != OF_LATER_ROUND) {
+                arrows[arrow].later = Some((round, *row));
+            }
         }
-        [value] => format!("{channel}!{value}"),
-        values => format!("{channel}!{{{}}}", values.iter().map(i32::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -233,8 +267,8 @@ mod tests {
     use warpset_model::interpreter::{Interpreter, Scratch};
     use warpset_model::ir::Source;
 
-    /// A chart of the first `count` steps, each the first possible one.
-    fn chart(text: &str, count: usize) -> Chart {
+    /// A chart of the first `count` steps, each the first possible one. `begins`: the state in which a loop begins.
+    fn chart(text: &str, count: usize, begins: Option<usize>) -> Chart {
         let dve = Dve::read(Source { name: "test".into(), text: text.into() }).unwrap_or_else(|error| panic!("{error}"));
         let interpreter = Interpreter::new(&dve.model);
         let (mut states, mut steps) = (vec![dve.model.initial_state()], Vec::new());
@@ -246,7 +280,7 @@ mod tests {
             steps.push(Some(step));
             states.push(to);
         }
-        Chart::new(&dve.model, &Run { states: &states, steps, begins: None }, "the end".into(), States::Changes)
+        Chart::new(&dve.model, &Run { states: &states, steps, begins, attempt: None }, &["the end".into()], States::Changes)
     }
 
     #[test]
@@ -258,14 +292,15 @@ mod tests {
             process B { byte x; state s, t; init s; trans t -> t { sync q?x; }, s -> t { sync c?; }; }
             system async;",
             5,
+            None,
         );
         // A sends twice through the queue, meets B, and B receives both: the first message first. Process Idle has a lane, too.
         assert_eq!(found.lanes, ["Idle", "A", "B"]);
         let arrows: Vec<_> = found.arrows.iter().map(|arrow| (arrow.message.as_str(), arrow.sent, arrow.received)).collect();
-        assert_eq!(arrows, [("q!0", (1, 0), Some((2, 3))), ("q!1", (1, 1), Some((2, 4)))]);
+        assert_eq!(arrows, [("q(0)", (1, 0), Some((2, 3))), ("q(1)", (1, 1), Some((2, 4)))]);
         assert_eq!((found.rows[2].label.as_deref(), found.rows[2].is_message), (Some("c"), true));
         let text = found.text();
-        assert!(text.contains("sends q!0, received in step 4") && text.contains("- c -") && text.contains('>'), "{text}");
+        assert!(text.contains("sends q(0), received in step 4") && text.contains("- c -") && text.contains('>'), "{text}");
         let svg = found.svg();
         assert_eq!(svg.matches("marker-end").count(), 3, "{svg}");
         assert_eq!(svg.matches('<').count(), svg.matches('>').count(), "{svg}");
@@ -274,8 +309,15 @@ mod tests {
     #[test]
     fn messages_may_stay_in_their_channel() {
         let text = "channel {byte} q[1]; process A { state s, t; init s; trans s -> t { sync q!1; }; } system async;";
-        let found = chart(text, 1);
+        let found = chart(text, 1, None);
         assert_eq!(found.arrows[0].received, None);
-        assert!(found.text().contains("sends q!1, not received") && found.svg().contains("(not received)"));
+        assert!(found.text().contains("sends q(1), not received") && found.svg().contains("(not received)"));
+        // The next round of a loop receives what the last step of the loop sends.
+        let ring = "channel {byte} q[1]; process A { byte x = 1; state u, s, t; init u; trans
+            u -> s { sync q!1; }, s -> t { sync q?x; }, t -> s { sync q!1; }; } system async;";
+        let ring = chart(ring, 3, Some(1));
+        let (text, svg) = (ring.text(), ring.svg());
+        assert!(text.contains("sends q(1), received in step 2 of the next round\n"), "{text}");
+        assert!(svg.contains("(received in step 2") && !svg.contains("not received"), "{svg}");
     }
 }

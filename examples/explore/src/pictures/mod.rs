@@ -6,7 +6,8 @@ pub mod projection;
 mod svg;
 
 use warpset_model::interpreter::Step;
-use warpset_model::trace::Path;
+use warpset_model::ir::Model;
+use warpset_model::trace::{Attempt, Path};
 use warpset_search::ctl::Witness;
 use warpset_search::liveness::lasso::Lasso;
 
@@ -18,19 +19,23 @@ pub struct Run<'p> {
     pub steps: Vec<Option<Step>>,
     /// Number of the state in which the loop begins. The last state of the run is that state again.
     pub begins: Option<usize>,
+    /// The step behind the last state that has a fault.
+    pub attempt: Option<Attempt>,
 }
 
 impl<'p> Run<'p> {
-    pub fn of_path(path: &'p Path) -> Self {
-        Self { states: &path.states, steps: path.steps.clone(), begins: None }
+    pub fn of_path(path: &'p Path, model: &Model) -> Self {
+        Self { states: &path.states, steps: path.steps.clone(), begins: None, attempt: path.attempt(model) }
     }
 
     pub fn of_witness(witness: &'p Witness) -> Self {
-        Self { states: &witness.states, steps: witness.steps.iter().copied().map(Some).collect(), begins: witness.begins }
+        let steps = witness.steps.iter().copied().map(Some).collect();
+        Self { states: &witness.states, steps, begins: witness.begins, attempt: None }
     }
 
     pub fn of_lasso(lasso: &'p Lasso) -> Self {
         let begins = Some(lasso.begins).filter(|begins| *begins < lasso.steps.len());
-        Self { states: &lasso.states, steps: lasso.steps.iter().map(|step| step.system).collect(), begins }
+        let steps = lasso.steps.iter().map(|step| step.system).collect();
+        Self { states: &lasso.states, steps, begins, attempt: None }
     }
 }

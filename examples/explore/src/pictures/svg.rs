@@ -103,9 +103,9 @@ impl Laid {
             let arrow = chart.arrows.iter().find(|arrow| place(arrow).is_some_and(|(_, row)| row == number))?;
             Some((place(arrow)?.0, Block::new(&mark(arrow), LANE_CHARACTERS)))
         };
-        let lost = |arrow: &Arrow| if arrow.received.is_some() { "" } else { " (not received)" };
-        let received = messages(&|arrow| arrow.received, &|arrow| arrow.message.replacen('!', "?", 1));
-        let sent = messages(&|arrow| Some(arrow.sent), &|arrow| format!("{}{}", arrow.message, lost(arrow)));
+        let fate = |arrow: &Arrow| if arrow.received.is_some() { String::new() } else { format!(" ({})", arrow.fate()) };
+        let received = messages(&|arrow| arrow.received, &|arrow| format!("receives {}", arrow.message));
+        let sent = messages(&|arrow| Some(arrow.sent), &|arrow| format!("sends {}{}", arrow.message, fate(arrow)));
         let moves = row.moves.iter().map(|(lane, text)| (*lane, Block::new(text, LANE_CHARACTERS))).collect();
         Self { label, ends, received, moves, sent, beside }
     }
@@ -208,7 +208,9 @@ impl Chart {
         let widest = rows.iter().flat_map(|row| &row.beside).map(|(block, _)| block.width()).max().unwrap_or(0);
         let total = (beside + widest + 2 * GAP).max(TITLE_CHARACTERS * TWO_CHARACTERS / 2 + 4 * GAP);
         let title = |text: &str| Block::new(text, (total - 4 * GAP) * 2 / TWO_CHARACTERS);
-        let (initial, ending) = (title(&format!("initial state: {}", self.initial)), title(&self.ending));
+        let initial = [title(&format!("model {}", self.model)), title(&format!("initial state: {}", self.initial))];
+        let initial = Block(initial.into_iter().flat_map(|block| block.0).collect());
+        let ending = Block(self.ending.iter().flat_map(|sentence| title(sentence).0).collect());
         let mut drawing = Drawing::default();
         drawing.text(2 * GAP, GAP, "start", GREY, &initial);
         let head = 2 * GAP + initial.height();

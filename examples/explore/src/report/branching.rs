@@ -129,12 +129,17 @@ fn witness_text(answered: Answered, witness: &Witness, model: &Model, states: St
             line(if at == 0 { format!("  {}. {part}", number + 1) } else { format!("       {part}") });
         }
     }
-    if let Some(begins) = witness.begins {
-        line(format!("This is the state after step {begins} again."));
-    } else if witness.is_in_deadlock {
-        line("There the path ends: no step is possible.".into());
-    }
+    closing(witness).into_iter().for_each(line);
     text
+}
+
+/// Sentences about the end of a path.
+pub fn closing(witness: &Witness) -> Vec<String> {
+    match witness.begins {
+        Some(begins) => vec![format!("This is the state after step {begins} again.")],
+        None if witness.is_in_deadlock => vec!["There the path ends: no step is possible.".into()],
+        None => Vec::new(),
+    }
 }
 
 /// A path as JSON.

@@ -178,6 +178,7 @@ impl Report<'_> {
             schema: summary::SCHEMA,
             model: model.source.name.clone(),
             constants: model.constants.iter().map(|of| (of.name.clone(), json!(of.value))).collect(),
+            all_constants: model.all_constants.clone(),
             checks: self.verdicts(),
             complete: end == End::Complete,
             end: summary::end_word(end),
@@ -232,7 +233,7 @@ impl Report<'_> {
                 table_alone_per_second: measured.table_alone.as_ref().ok().copied(),
                 no_table_alone: measured.table_alone.as_ref().err().cloned(),
             }),
-            violation: finding.map(|finding| self.checks.describe(&finding.found.violation, model)),
+            violation: finding.map(|finding| self.checks.describe(&finding.found.violation, model, &finding.found.state)),
             state: finding.map(|finding| state_json(model, &finding.found.state)),
             path: self.path_json(),
             no_path: why_no_path.or(no_path),
@@ -343,7 +344,8 @@ impl Report<'_> {
                 format!("\n{}", path.text(self.model, self.checks, &title, self.states))
             }
             Err(error) => {
-                let (what, state) = (self.checks.describe(&found.violation, self.model), state_text(self.model, &found.state));
+                let what = self.checks.describe(&found.violation, self.model, &found.state);
+                let state = state_text(self.model, &found.state);
                 format!(
                     "\n{}\n  in {state}, {} from the initial state\nThe path cannot be shown: {}\n",
                     escaping::line(&what),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use warpset_model::checks::Role;
 use warpset_model::ir::Model;
-use warpset_model::trace::{States, initial_line, lines_of, state_json, state_text, step_json, step_lines};
+use warpset_model::trace::{States, automaton_move, initial_line, lines_of, state_json, state_text, step_json, step_lines};
 use warpset_search::exploration::End;
 use warpset_search::liveness::check::{Conclusion, Question, Verdict};
 use warpset_search::liveness::lasso::Lasso;
@@ -128,7 +128,7 @@ impl AboutRuns {
 impl OfRuns {
     fn rows(&self) -> Rows {
         let states = counted(self.automaton_states as u64, "state");
-        let fair = if self.fair.is_some() { " (of weakly fair runs)" } else { "" };
+        let fair = if self.fair.is_some() { OF_FAIR_RUNS } else { "" };
         let mut rows =
             vec![("property", format!("{}{fair}", self.property)), ("automaton", format!("{states}, {}", self.automaton))];
         rows.extend(self.accepting.map(|accepting| ("accepting states", HumanCount(accepting).to_string())));
@@ -188,39 +188,42 @@ fn lasso_text(lasso: &Lasso, model: &Model, states: States) -> String {
         }
         let (from, to) = (&lasso.states[number], &lasso.states[number + 1]);
         for (at, part) in step_lines(model, step.system, from, to, states).into_iter().enumerate() {
-            let moved = moved(lasso, model, number)
+            let moved = automaton_move(model, from, to)
                 .filter(|_| at == 0)
                 .map(|(from, to)| format!(" [{} -> {}]", escaping::line(from), escaping::line(to)));
             let moved = moved.unwrap_or_default();
             line(if at == 0 { format!("  {}. {part}{moved}", number + 1) } else { format!("       {part}") });
         }
     }
-    if inside == 0 {
-        line("Every continuation of this run violates the property; no short loop was found.".into());
-    } else {
-        line(format!("This is the state after step {} again.", lasso.begins));
-    }
-    if let Some(certain) = lasso.certain.filter(|certain| *certain < lasso.steps.len()) {
-        line(format!("The violation is certain after step {certain}; the steps after it are any continuation."));
-    }
-    if let Some(why) = lasso.why_longer {
-        line(why.into());
-    }
+    closing(lasso).into_iter().for_each(line);
     text
 }
 
-/// Source and target of the automaton's move, if it moves.
-fn moved<'m>(lasso: &Lasso, model: &'m Model, number: usize) -> Option<(&'m str, &'m str)> {
-    let property = model.property.as_ref()?;
-    let of = &property.moves[lasso.steps[number].moved];
-    let name = |at: usize| &*model.processes[property.process].locations[at].name;
-    (of.from != of.to).then(|| (name(of.from), name(of.to)))
+/// Sentences about the end of a run.
+pub fn closing(lasso: &Lasso) -> Vec<String> {
+    let end = match lasso.begins < lasso.steps.len() {
+        true => format!("This is the state after step {} again.", lasso.begins),
+        false => "Every continuation of this run violates the property; no short loop was found.".into(),
+    };
+    let certain = lasso.certain.filter(|certain| *certain < lasso.steps.len());
+    let certain =
+        certain.map(|step| format!("The violation is certain after step {step}; the steps after it are any continuation."));
+    std::iter::once(end).chain(certain).chain(lasso.why_longer.map(String::from)).collect()
+}
+
+/// Addition to a property of weakly fair runs.
+const OF_FAIR_RUNS: &str = " (of weakly fair runs)";
+
+/// The property as it was asked for.
+pub fn asked(question: &Question) -> String {
+    format!("{}{}", question.text, if question.is_fair { OF_FAIR_RUNS } else { "" })
 }
 
 fn lasso_json(lasso: &Lasso, model: &Model, property: &str, states: States) -> Value {
     let steps = lasso.steps.iter().enumerate().map(|(number, step)| {
         let mut json = step_json(model, step.system, &lasso.states[number], &lasso.states[number + 1], states);
-        json["automaton"] = json!(moved(lasso, model, number).map(|(from, to)| [from, to]));
+        json["automaton"] =
+            json!(automaton_move(model, &lasso.states[number], &lasso.states[number + 1]).map(|(from, to)| [from, to]));
         json
     });
     let is_closed = lasso.begins < lasso.steps.len();

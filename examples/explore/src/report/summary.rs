@@ -8,6 +8,7 @@ use super::verdicts::Check;
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use warpset_model::ir::Constant;
 use warpset_search::coverage::Unreached;
 use warpset_search::exploration::End;
 use warpset_search::measurements::Cycles;
@@ -15,7 +16,7 @@ use warpset_support::escaping;
 use warpset_support::numbers::counted;
 
 /// Version of the object that `--json` prints. It changes if a key goes or changes its meaning, not if one comes.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// States from which on the text has figures for each of them; the JSON has them always.
 const FEW_STATES_FOR_RATES: u64 = 100_000;
@@ -29,6 +30,9 @@ pub struct Summary {
     pub schema: u32,
     pub model: String,
     pub constants: Map<String, Value>,
+    /// All constants of the model's text with their values: of the page.
+    #[serde(skip)]
+    pub all_constants: Vec<Constant>,
     pub checks: Vec<Check>,
     pub complete: bool,
     pub end: &'static str,
@@ -167,6 +171,9 @@ impl Summary {
     /// The number of states and, if it is not the model's, what it is.
     fn states_text(&self) -> String {
         let count = HumanCount(self.counts.states);
+        if matches!(self.about_runs, Some(AboutRuns::Runs(_))) {
+            return format!("{count} (of model and automaton)");
+        }
         self.reduction_remark.as_ref().map_or_else(|| count.to_string(), |remark| format!("{count} ({remark})"))
     }
 

@@ -4,6 +4,7 @@ use super::branching::{self as answered, Answered};
 use super::summary::Summary;
 use super::{Finding, Report};
 use crate::report::runs;
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::Value;
 use warpset_model::checks::{Condition, Role, Violation};
@@ -47,8 +48,10 @@ pub struct Check {
     pub verdict: Decision,
     /// Why there is no verdict.
     pub why: Option<String>,
-    /// Number of violating states found; for `ctl`, of states that satisfy the formula. `None` if they were not counted.
+    /// Number of violating states found. `None` if they were not counted.
     pub states: Option<u64>,
+    /// For `ctl`, number of states in which the formula holds.
+    pub satisfying: Option<u64>,
     /// Whether there may be more such states than `states`: the search did not look at all states.
     pub at_least: bool,
     /// Least number of steps to a violating state; `None` if it is not known.
@@ -62,18 +65,31 @@ pub struct Check {
 impl Check {
     fn new(kind: &'static str, text: impl Into<String>, verdict: Decision) -> Self {
         let text = text.into();
-        Self { kind, text, verdict, why: None, states: None, at_least: false, depth: None, path: None, lasso: None }
+        Self {
+            kind,
+            text,
+            verdict,
+            why: None,
+            states: None,
+            satisfying: None,
+            at_least: false,
+            depth: None,
+            path: None,
+            lasso: None,
+        }
     }
 
     fn because(self, why: impl Into<String>) -> Self {
         Self { why: Some(why.into()), ..self }
     }
 
-    /// The verdict, in words and in the colour that it has on a terminal.
-    fn verdict(&self) -> (String, &'static str) {
-        let is_ctl = self.kind == "ctl";
-        let satisfying = self.states.filter(|_| is_ctl).map(|states| format!("in {}", counted(states, "state")));
-        let states = self.states.filter(|states| *states > 0 && !is_ctl);
+    /// The verdict, in words and in the colour that it has on a terminal. `all`: number of states.
+    fn verdict(&self, all: u64) -> (String, &'static str) {
+        let satisfying = self.satisfying.map(|states| {
+            let holds = if self.verdict == Decision::Holds { "" } else { "holds " };
+            format!("{holds}in {} of {}", HumanCount(states), counted(all, "state"))
+        });
+        let states = self.states.filter(|states| *states > 0);
         let states = states.map(|states| format!("{}{}", if self.at_least { "at least " } else { "" }, counted(states, "state")));
         let depth = self.depth.map(|depth| format!("first at depth {depth}"));
         let known: Vec<String> = [self.why.clone(), satisfying, states, depth].into_iter().flatten().collect();
@@ -89,16 +105,20 @@ impl Check {
         (format!("{word}{known}"), color)
     }
 
-    /// The line of the text.
-    pub(super) fn line(&self, has_colors: bool) -> String {
-        let (verdict, color) = self.verdict();
+    /// The line of the text. `all`: number of states.
+    pub(super) fn line(&self, all: u64, has_colors: bool) -> String {
+        let (verdict, color) = self.verdict(all);
         let verdict = escaping::line(&verdict);
         let verdict = if has_colors { format!("{color}{verdict}{PLAIN}") } else { verdict.into_owned() };
-        let text = if self.text.is_empty() { String::new() } else { format!(" {}", self.text) };
+        let (kind, text) = match (self.kind, &*self.text) {
+            ("livelock", progress) => ("no livelock", format!(" (progress: {progress})")),
+            (kind, "") => (kind, String::new()),
+            (kind, text) => (kind, format!(" {text}")),
+        };
         // The option that asks for a check is named after it.
         let how = self.why.as_ref().filter(|_| self.verdict == Decision::NotChecked);
         let how = how.map(|how| format!(" ({how})")).unwrap_or_default();
-        format!("  {verdict}: {}{}{}\n", self.kind, escaping::line(&text), escaping::line(&how))
+        format!("  {verdict}: {kind}{}{}\n", escaping::line(&text), escaping::line(&how))
     }
 }
 
@@ -121,8 +141,7 @@ impl Report<'_> {
         let mut all: Vec<Check> = self.fault().into_iter().collect();
         let end = self.exploration.end;
         if let Some((question, conclusion)) = self.conclusion {
-            let fair = if question.is_fair { " (of weakly fair runs)" } else { "" };
-            let check = Check::new("property", format!("{}{fair}", question.text), decided(conclusion.verdict));
+            let check = Check::new("property", runs::asked(question), decided(conclusion.verdict));
             let lasso = runs::run_json(conclusion, self.model, question, self.states);
             let check = Check { lasso, ..check };
             let is_open = conclusion.verdict == Verdict::Unknown;
@@ -160,7 +179,7 @@ impl Report<'_> {
 
     fn fault(&self) -> Option<Check> {
         let found = self.found()?.found;
-        let of_fault = found.is_fault().then(|| self.checks.describe(&found.violation, self.model))?;
+        let of_fault = found.is_fault().then(|| self.checks.describe(&found.violation, self.model, &found.state))?;
         let text = of_fault.strip_prefix("fault ").unwrap_or(&of_fault).to_string();
         let (depth, path) = (Some(found.level), self.path_json());
         Some(Check { depth, path, ..Check::new("fault", text, Decision::Violated) })
@@ -209,7 +228,7 @@ impl Report<'_> {
         let one = |answered: Answered| {
             let answer = answered.answer;
             let check = Check::new("ctl", answered.asked.text.clone(), decided(answer.verdict));
-            let check = Check { states: answer.satisfying, ..check };
+            let check = Check { satisfying: answer.satisfying, ..check };
             match answer.verdict {
                 Verdict::Unknown if outcome.fault.is_some() => check.because("a condition has a fault"),
                 Verdict::Unknown => {
@@ -251,10 +270,18 @@ impl Report<'_> {
 /// The block of verdicts, a line for each.
 pub fn lines(summary: &Summary, has_colors: bool) -> String {
     let Summary { checks, .. } = summary;
-    let lines: String = checks.iter().map(|check| check.line(has_colors)).collect();
+    let lines: String = checks.iter().map(|check| check.line(summary.counts.states, has_colors)).collect();
     let is_asked = checks.iter().any(|check| check.verdict != Decision::NotChecked);
     let hint = if is_asked { String::new() } else { format!("  {NOTHING_ASKED}\n") };
-    format!("checks\n{lines}{hint}\n")
+    let wrapped = note(summary).map_or_else(String::new, |note| format!("  {note}\n"));
+    format!("checks\n{lines}{hint}{wrapped}\n")
+}
+
+/// Says that the verdicts are of a model whose stores wrap.
+pub fn note(summary: &Summary) -> Option<String> {
+    let wrapped = summary.counts.overflows - summary.counts.overflows_of_text;
+    let text = || format!("note: {} wrapped: values are taken modulo the range of their variable", counted(wrapped, "store"));
+    (wrapped > 0).then(text)
 }
 
 fn decided(verdict: Verdict) -> Decision {

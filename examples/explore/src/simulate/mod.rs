@@ -85,7 +85,7 @@ pub fn run(
     let not_traced = trace.as_ref().filter(|_| path.is_none()).map(|file| file.path().to_path_buf());
     let written = match (&path, trace) {
         (Some(path), Some(output)) => {
-            let chart = || Chart::new(model, &pictures::Run::of_path(path), checks.describe(&path.violation, model), show);
+            let chart = || Chart::new(model, &pictures::Run::of_path(path, model), &path.ending(model, checks), show);
             let json = || format!("{:#}\n", path.json(model, checks, show));
             write_trace(output, chart, json)
         }

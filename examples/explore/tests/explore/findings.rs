@@ -209,7 +209,7 @@ pub fn steps_show_statements_values_and_queues() {
     let (text, json, chart, page) = texts(&path, &["--goal", "got == 4"]);
     let step = "1. P: sync answer!n + 1; (a -> b, line 1, sends answer(4))\n       \
                 with Q: sync answer?got; (a -> b, line 1, receives answer(4))\n       got: 0 -> 4\n";
-    assert!(text.contains(step) && chart.contains("answer!4"), "{text}\n{chart}");
+    assert!(text.contains(step) && chart.contains("answer(4)"), "{text}\n{chart}");
     assert!(page.contains("<code>P: sync answer!n + 1; (a -&gt; b, line 1, sends answer(4))</code>"), "{page}");
     assert_eq!(json["steps"][0]["message"]["values"], serde_json::json!([4]));
     // Networks and nets have no statements, but states.
@@ -238,7 +238,10 @@ pub fn assertions_are_checked(place: TableOnDevice) {
     let (_folder, path) = written(&text.replace("sync box!{1, next};", "sync box!{0, next};"));
     let (code, report) = place.json(&path, &[]);
     // The values 0, 0 from both producers are in the box and taken; the second 0 is not the expected value.
-    assert_eq!((code, report["violation"].as_str()), (Some(1), Some("assertion violated: taken: number == expected[from]")));
+    assert_eq!(
+        (code, report["violation"].as_str()),
+        (Some(1), Some("assertion violated: Consumer.taken: number == expected[from] (line 29)"))
+    );
     assert_eq!(report["path"]["length"], 5);
     let (code, report) = place.json(&path, &["--keep-going"]);
     assert_eq!((code, &report["complete"]), (Some(1), &Value::Bool(true)));
@@ -252,7 +255,16 @@ pub fn faults_of_a_model_come_with_a_path(place: TableOnDevice) {
         assert_eq!((code, report["path"]["length"].as_u64(), report["complete"].as_bool()), (Some(1), Some(3), Some(false)));
         let found = report["violation"].as_str().unwrap();
         assert!(found.ends_with(":6:10: the array a has 3 elements, but its index is 3"), "{found}");
+        let attempt = &report["path"]["attempt"];
+        assert_eq!((&attempt["move"]["line"], &attempt["values"]), (&Value::from(5), &serde_json::json!({ "i": 3 })), "{report}");
     }
+    let output = explore_on(place.device, &path, ["--table", place.table, "--invariant", "1 / (2 - i) < 9"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("There: fault in the condition `1 / (2 - i) < 9`: division by zero\n"), "{text}");
+    let text = String::from_utf8(explore_on(place.device, &path, ["--table", place.table]).stdout).unwrap();
+    let attempt = "  4. fails: P: effect a[i] = 1, i = i + 1; (line 5)\n       6 |   effect a[i] = 1,\n         |          ^^^^\n       i = 3\n\
+                   There: fault at ";
+    assert!(text.contains(attempt), "{text}");
     // A fault ends the search even after another violation.
     for condition in ["i < 1", "i < 3", "1 / (2 - i) < 9"] {
         let (code, report) = place.json(&path, &["--keep-going", "--invariant", condition]);
@@ -334,7 +346,14 @@ pub fn overflows_are_reported(place: TableOnDevice) {
     let (code, report) = place.json(&path, &[]);
     assert_eq!((code, counts(&report), report["counts"]["overflows"].as_u64()), (Some(0), [256, 256, 0, 256, 1], Some(1)));
     let output = explore_on(place.device, &path, ["--table", place.table]);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 store wrapped"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("  note: 1 store wrapped: values are taken modulo "));
+    let (_, report) = json(&path, &["--ltl", "F G i == 1"]);
+    let steps = report["lasso"]["steps"].as_array().unwrap();
+    let wrapped = steps.iter().find(|step| step["wrapped"] != serde_json::json!({})).unwrap();
+    assert_eq!((&wrapped["wrapped"]["i"], &wrapped["changes"]["i"]), (&Value::from(256), &serde_json::json!([255, 0])));
+    let output = explore(&path, ["--ltl", "F G i == 1"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("i: 255 -> 0 (wrapped from 256)\n") && text.contains(" (of model and automaton)\n"), "{text}");
 }
 
 pub fn long_paths_are_found(place: TableOnDevice) {

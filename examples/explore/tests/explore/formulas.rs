@@ -134,7 +134,7 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
         let verdict = if holds { "holds" } else { "violated" };
         let check = &report["checks"][0];
         assert_eq!((code, check["verdict"].as_str()), (Some((!holds).into()), Some(verdict)), "{name}: {formula}");
-        let found = check["states"].as_u64().unwrap();
+        let found = check["satisfying"].as_u64().unwrap();
         assert_eq!(found, states, "{name}: {formula}");
         // A goal asks the same.
         let condition = formula.strip_prefix("EF ").filter(|rest| !rest.contains('X'));
@@ -186,7 +186,7 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
         [("EF U == 3 && EX true", 5), ("E[U < 3 U U == 3]", 5), ("A[W == 0 W W == 1]", 5), ("AG (W == 1 -> U == 3)", 5)]
     {
         let (found, report) = place.json(&path, &["--keep-going", "--ctl", formula]);
-        assert_eq!((found, report["checks"][0]["states"].as_u64()), (Some(0), Some(states)), "{formula}: {report}");
+        assert_eq!((found, report["checks"][0]["satisfying"].as_u64()), (Some(0), Some(states)), "{formula}: {report}");
     }
     // Conditions are evaluated from left to right: `a[x]` has no value in some states, where it is not asked for.
     let (_folder, path) = written(
@@ -199,7 +199,7 @@ pub fn branching_time_has_its_verdicts(place: TableOnDevice) {
         ("EF (P.t && !(x >= 2 || a[x] != 1)) && EX true", 0, 2),
     ] {
         let (found, report) = place.json(&path, &["--keep-going", "--ctl", formula]);
-        assert_eq!((found, report["checks"][0]["states"].as_u64()), (Some(code), Some(states)), "{formula}: {report}");
+        assert_eq!((found, report["checks"][0]["satisfying"].as_u64()), (Some(code), Some(states)), "{formula}: {report}");
     }
     // A fault of a condition is reported as a fault, with a path to the nearest state that has it.
     let (code, report) = place.json(&model("mailbox"), &["--ctl", "AG EF 10 / (P_0.next - 2) == 10"]);
@@ -220,8 +220,8 @@ pub fn paths_of_branching_time_are_shown() {
     let formulas = ["--ctl", "EX P_1.asked", "--ctl", "AF P_0.critical", "--ctl", "AG EF P_0.critical"];
     let text = String::from_utf8(explore(&model("peterson"), [&formulas[..], &["--trace", &trace]].concat()).stdout).unwrap();
     for part in [
-        "  VIOLATED (in 14 states): ctl AF P_0.critical\n",
-        "  holds (in 20 states): ctl AG EF P_0.critical\n",
+        "  VIOLATED (holds in 14 of 20 states): ctl AF P_0.critical\n",
+        "  holds (in 20 of 20 states): ctl AG EF P_0.critical\n",
         "formula holds: EX P_1.asked\nA path that shows it has 1 step (lines of ",
         "formula violated: AF P_0.critical\nA path that shows it has 0 steps, then a loop of 4 steps",
         "The loop, repeated forever, from P_0.idle, P_1.idle:\n",
@@ -254,7 +254,7 @@ pub fn paths_of_branching_time_are_shown() {
     let verdicts = |more: &[&str]| {
         let (_, report) = json(&counters, &[&wanted[..], more].concat());
         let checks = report["checks"].as_array().unwrap().clone();
-        let of = |check: &Value| (check["verdict"].to_string(), check["states"].as_u64());
+        let of = |check: &Value| (check["verdict"].to_string(), check["satisfying"].as_u64());
         let all: Vec<_> = checks.iter().filter(|check| check["kind"] == "ctl").map(of).collect();
         (report["ctl"]["in_sweeps"].as_bool(), all)
     };

@@ -34,13 +34,18 @@ pub fn a_page_shows_verdicts_path_and_figures() {
         "<svg ",
         "prefers-color-scheme: dark",
         "<tr><th>states</th>",
+        "<p><code>explore ",
+        "<p class=\"bad\">invariant violated: P_0.critical + P_1.critical &lt;= 1</p>",
+        "<td><a href=\"#L23\">23</a></td>",
+        "<tr id=\"L23\" class=\"path\"><td>23</td>",
+        "<b>turn = 1</b>",
     ] {
         assert!(violated.contains(part), "{part} is missing: {violated}");
     }
     let (code, holds) = page("peterson", &wrong);
     assert!(code == Some(0) && holds.contains("<li class=\"good\">holds: invariant ") && !holds.contains("<h2>Path"), "{holds}");
     // A bar for each level. Coverage is shown if it was counted: here two lines have steps that never happen.
-    assert_eq!((holds.matches("<rect ").count(), holds.contains("<h2>Coverage")), (7, false), "{holds}");
+    assert_eq!((holds.matches("<rect ").count(), holds.contains("<th>steps</th>")), (7, false), "{holds}");
     assert!(holds.contains("<title>level 0: 1 state</title>"), "{holds}");
     let (_, covered) = page("peterson", &["--goal", "turn == 7", "--unreached"]);
     let lines = |class: &str| covered.matches(&format!("<td class=\"{class}\"><code>")).count();
@@ -49,6 +54,7 @@ pub fn a_page_shows_verdicts_path_and_figures() {
     assert!(stopped.contains("<td class=\"bad\"><code>"), "{stopped}");
     let (code, lasso) = page("peterson", &["--ltl", "G F P_0.critical"]);
     assert!(code == Some(1) && lasso.contains("state 1 (the loop begins here)"), "{lasso}");
+    assert!(lasso.contains("back to state 1: the loop is repeated forever"), "{lasso}");
 }
 
 /// A browser shows a page as a picture, in light and in dark colours, and finds all of it well-formed.
@@ -176,8 +182,8 @@ pub fn paths_are_drawn() {
         "Client",
         "Server",
         "idle -> waiting",
-        "sends ask!7, received in step 2",
-        "receives ask!7, sent in step 1",
+        "sends ask(7), received in step 2",
+        "receives ask(7), sent in step 1",
         "line 3: sync ask!7;",
         "answer",
         "<-",
@@ -197,6 +203,9 @@ pub fn paths_are_drawn() {
     explore(&model("peterson"), ["--ltl", "G F P_0.critical", "--trace", txt.to_str().unwrap()]);
     let text = std::fs::read_to_string(&txt).unwrap();
     assert!(text.contains("the loop begins") && text.contains("this is the state after step 1 again"), "{text}");
+    let refused = explore(&path, ["--trace", folder.path().join("a.png").to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("must end in .svg (chart), .txt "), "{said}");
     // Components of a network that step together.
     let output = explore(&file("crossing.exp"), ["--goal", "train_1 == 2", "--trace", txt.to_str().unwrap()]);
     let text = std::fs::read_to_string(&txt).unwrap();

@@ -174,10 +174,10 @@ pub fn charts_show_values_lines_and_every_process() {
         "プロセス名\n",
         "Z\n",
         // A value that does not fit its type is the value that arrives.
-        "meet!4466\n",
-        "q!{1, 2}\n",
-        "q?{1, 2}\n",
-        "q!{9, 9} (not received)\n",
+        "meet(4466)\n",
+        "sends q(1, 2)\n",
+        "receives q(1, 2)\n",
+        "sends q(9, 9) (not received)\n",
         "line 5: guard n == 1; sync a_channel",
         "プロセス名, line 9: guard n == 2; sync meet!70000 + n; effect n = n + 1;\n",
         "B, line 12: sync meet?x;",
@@ -196,7 +196,7 @@ pub fn charts_show_values_lines_and_every_process() {
         2
     );
     let text = looked_at("SLCO", &chart(&file("vending.slco"), &["--goal", "people.Ann.Done"]));
-    assert!(text.contains("send coin(0) to Pay") && text.contains("coins!coin(0)\n"), "{text}");
+    assert!(text.contains("send coin(0) to Pay") && text.contains("coin(0) on coins\n"), "{text}");
 }
 
 /// Two counters that step on their own.

@@ -162,6 +162,8 @@ pub fn each_condition_has_a_verdict() {
     ] {
         assert_eq!(verdicts(&peterson, arguments), [verdict], "{arguments:?}");
     }
+    assert_eq!(head(&peterson, &["--livelock", "P_0.critical"])[0], "holds: no livelock (progress: P_0.critical)");
+    assert!(head(&peterson, &formulas)[0].starts_with("VIOLATED (holds in "), "{:?}", head(&peterson, &formulas));
     let (code, report) = json(&peterson, &["--ltl", "G F P_0.critical"]);
     assert_eq!((code, &report["checks"][0]["lasso"]), (Some(1), &report["lasso"]));
     assert!(report["lasso"].is_object());

@@ -12,8 +12,8 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::expression::Binary;
 use crate::ir::property::{Move, Property};
 use crate::ir::{
-    Action, Assertion, Assignment, Buffer, Channel, Expression, Location, LocationId, Model, Operation, Process, ProcessId,
-    Range, Source, Span, StoreTarget, Transition, Type, Variable,
+    Action, Assertion, Assignment, Buffer, Channel, Constant, Expression, Location, LocationId, Model, Operation, Process,
+    ProcessId, Range, Source, Span, StoreTarget, Transition, Type, Variable,
 };
 use crate::parsing;
 use crate::warnings::{self, Warning};
@@ -87,8 +87,8 @@ struct Lowering {
     property: Option<Property>,
     /// Values in place of those of the text.
     constants: Constants,
-    /// Names of the constants that may have other values.
-    known_constants: Vec<String>,
+    /// The constants that may have other values.
+    known_constants: Vec<Constant>,
     warnings: RefCell<Vec<Warning>>,
 }
 
@@ -161,15 +161,15 @@ impl Lowering {
             }
             given = vec![(value, at)];
         }
-        if is_constant && size.is_none() {
-            self.known_constants.push(full_name);
-        }
         if let Some(size) = size.filter(|_| columns.is_none()) {
             self.look_at_length(name.as_str(), &given, size);
         }
         let given = given.into_iter().take(size.unwrap_or(1)).map(|(value, at)| self.fitting(value, ty, at, 1));
         let mut values: Vec<i32> = given.collect();
         values.resize(size.unwrap_or(1), 0);
+        if is_constant && size.is_none() {
+            self.known_constants.push(Constant { name: full_name, value: values[0] });
+        }
         let meaning = match (is_constant, size) {
             (true, None) => Meaning::Constant(values[0]),
             (true, Some(_)) => Meaning::ConstantArray(self.variables.len()),
@@ -553,10 +553,21 @@ impl Lowering {
     }
 
     fn finish(self, source: &Source) -> Result<(Model, Names, Vec<Warning>), Diagnostic> {
-        let known: Vec<&str> = self.known_constants.iter().map(String::as_str).collect();
+        let known: Vec<&str> = self.known_constants.iter().map(|constant| &*constant.name).collect();
         self.constants.ensure_are_among("constant", &known)?;
         let Self {
-            names, variables, processes, channels, buffers, transitions, assertions, property, warnings, constants, ..
+            names,
+            variables,
+            processes,
+            channels,
+            buffers,
+            transitions,
+            assertions,
+            property,
+            warnings,
+            constants,
+            known_constants,
+            ..
         } = self;
         let mut warnings = warnings.into_inner();
         warnings.sort_by_key(|warning| warning.diagnostic.span.start);
@@ -564,7 +575,7 @@ impl Lowering {
         warnings.dedup();
         let parts = Parts { variables, processes, channels, buffers, transitions, assertions, property, ..Parts::default() };
         let mut model = assembled(parts, source)?;
-        model.constants = constants.list().to_vec();
+        (model.constants, model.all_constants) = (constants.list().to_vec(), known_constants);
         Ok((model, names, warnings))
     }
 }

@@ -25,6 +25,8 @@ pub struct Model {
     pub ignored: Vec<Ignored>,
     /// The constants whose values the user has changed.
     pub constants: Vec<Constant>,
+    /// All constants of a DVE model with the values that the search uses; empty in other languages.
+    pub all_constants: Vec<Constant>,
     /// The variables that belong to no process, then the variables of each process; in the order of the source.
     pub variables: Vec<Variable>,
     pub processes: Vec<Process>,
