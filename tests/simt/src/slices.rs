@@ -94,11 +94,10 @@ impl Program for SliceGrowth {
             vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() * table.slots as usize).cast(),
         });
         // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own.
-        let parts = larger_slices.div_ceil(slices_a_part);
+        let parts = larger_slices.div_ceil(slices_a_part as u64);
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
         let waves: Vec<Box<GrowArgument>> = [middle..parts, 0..middle]
             .into_iter()
-            .filter(|wave| middle == 0 && wave.start < wave.end || middle > 0)
             .map(|wave| Box::new(GrowArgument { first: wave.start, last: wave.end, ..*grow }))
             .collect();
         let trial = Box::new(GrowArgument {
