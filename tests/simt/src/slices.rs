@@ -98,6 +98,7 @@ impl Program for SliceGrowth {
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
         let waves: Vec<Box<GrowArgument>> = [middle..parts, 0..middle]
             .into_iter()
+            .take(if middle == 0 { 1 } else { 2 })
             .map(|wave| Box::new(GrowArgument { first: wave.start, last: wave.end, ..*grow }))
             .collect();
         let trial = Box::new(GrowArgument {
