@@ -5,6 +5,7 @@
 #include "warpset/batch/columns.cuh"
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
+#include "warpset/bucket/bulk.cuh"
 #include "warpset/bucket/growth.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/indexed/upsert.cuh"
@@ -175,6 +176,34 @@ WARPSET_KERNEL(256, 1)
 warpset_keep_left(View from, const u64* left, u64 capacity, warpset::InPlace* progress, u32* vectors)
 {
     warpset::keep_left(Table::of(from), left, capacity, progress, vectors);
+}
+#endif
+
+// Bulk find-or-put of a bucket table (src/backend/cuda/bulk.rs). A slice takes 32 KiB of shared memory for each word of a vector.
+#if WARPSET_HAS_PART(12) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2)
+using Bulk = warpset::Bulk<Table>;
+
+// Two blocks a multiprocessor, because three have too few registers for a tile.
+WARPSET_KERNEL(Bulk::threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
+{
+    const Table table = Table::of(view);
+    warpset::BulkPartition<Table>{table, pass}.run();
+}
+
+WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_fill(View view, warpset::BulkSlices slices)
+{
+    const Table table = Table::of(view);
+    warpset::BulkFiller<Table>{table, slices}.run();
+}
+
+WARPSET_KERNEL(256, 1) warpset_bulk_put_left(View view, warpset::BulkSlices slices)
+{
+    warpset::put_left(Table::of(view), slices);
+}
+
+WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
+{
+    warpset::replay_partition<Table>(pass);
 }
 #endif
 

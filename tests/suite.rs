@@ -48,6 +48,8 @@ mod suite {
     pub mod values;
 
     #[cfg(feature = "cuda")]
+    pub mod bulk;
+    #[cfg(feature = "cuda")]
     pub mod cluster_device;
     #[cfg(feature = "cuda")]
     pub mod device_memory;
@@ -118,6 +120,7 @@ const MODULES: &[&[Test]] = &[
 
 #[cfg(feature = "cuda")]
 const GPU_MODULES: &[&[Test]] = &[
+    suite::bulk::TESTS,
     suite::cluster_device::TESTS,
     suite::cluster_faults::cluster_faults_on_gpu::TESTS,
     suite::device_memory::TESTS,

@@ -218,6 +218,9 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
         None
     }
 
+    /// Frees memory that was kept for later calls. The caller wants to know how much is free.
+    fn free_scratch(&self) {}
+
     /// Builds a table of another size that has the vectors of this table's first `slots` slots. Returns the new table and the
     /// counts; vectors that found no slot count as `full`. This table is unchanged, and nothing else uses it. The call may use up
     /// to `spare` bytes of additional memory. `None`: nothing was done, and the caller puts the vectors into an empty table. This

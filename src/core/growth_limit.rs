@@ -110,7 +110,7 @@ struct Budget {
 
 impl RawTable {
     /// Memory that the table may take as it grows by itself.
-    pub(super) fn memory(&self) -> MemoryLimit {
+    pub(crate) fn memory(&self) -> MemoryLimit {
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,6 +123,7 @@ impl RawTable {
 
     fn budget(&self, limit: MemoryLimit) -> Result<Budget> {
         let held = self.bytes();
+        self.look().store.free_scratch();
         Ok(match limit {
             MemoryLimit::Reserved(limit) => Budget { limit, taste: Taste::Early, held, is_of_device: false },
             MemoryLimit::Shared(limit) => {

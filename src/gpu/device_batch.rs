@@ -4,9 +4,11 @@ use super::Stream;
 use super::buffer::{Buffer, BufferMut};
 use crate::backend::Launch;
 use crate::backend::cuda::{CudaStore, Gpu};
+use crate::core::table::TableState;
 use crate::layout::SearchMode;
+use crate::layout::bulk::Bulk;
 use crate::layout::view::{BatchView, Counts};
-use crate::{Error, Key, Result, Storage, Table};
+use crate::{Error, Key, MemoryLimit, Result, Storage, Table};
 use cudarc::driver::{CudaStream, DeviceSlice, SyncOnDrop};
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ pub struct DeviceBatch<'a, E = u32> {
     new_references: Option<&'a mut dyn BufferMut<u64>>,
     counts: Option<&'a mut dyn BufferMut<Counts>>,
     leaves_holes: bool,
+    bulk: Bulk,
 }
 
 impl<'a, E> DeviceBatch<'a, E> {
@@ -57,7 +60,18 @@ impl<'a, E> DeviceBatch<'a, E> {
             new_references: None,
             counts: None,
             leaves_holes: false,
+            bulk: Bulk::Never,
         }
+    }
+
+    /// Sets whether [`find_or_put_device`](Table::find_or_put_device) puts the batch in [bulk](Bulk). The default is never,
+    /// because such a call waits for all work on the GPU, and for the batch: its results are there when it returns. If the stream
+    /// waits for something that the calling thread does later, the call never returns.
+    ///
+    /// A batch with parents, references or new references is never put in bulk.
+    pub fn bulk(mut self, bulk: Bulk) -> Self {
+        self.bulk = bulk;
+        self
     }
 
     /// Sets whether holes stay unfilled: see [`Request::leave_holes`](crate::Request::leave_holes).
@@ -113,6 +127,14 @@ impl<'a, E> DeviceBatch<'a, E> {
     }
 }
 
+impl<E> DeviceBatch<'_, E> {
+    /// Whether the batch is put in bulk into this table, if there is memory.
+    fn takes_bulk(&self, store: &CudaStore) -> bool {
+        let is_plain = self.parents.is_none() && self.references.is_none() && self.new_references.is_none();
+        is_plain && store.takes_bulk(self.bulk, self.count as u64, self.outcomes.is_some())
+    }
+}
+
 /// Shows the number of vectors, and which buffers were given.
 impl<E> fmt::Debug for DeviceBatch<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,6 +147,7 @@ impl<E> fmt::Debug for DeviceBatch<'_, E> {
             .field("new_references", &self.new_references.is_some())
             .field("counts", &self.counts.is_some())
             .field("leaves_holes", &self.leaves_holes)
+            .field("bulk", &self.bulk)
             .finish_non_exhaustive()
     }
 }
@@ -144,9 +167,21 @@ impl<K: Key, S: Storage> Table<K, S> {
     /// # Errors
     ///
     /// [`WrongDevice`](Error::WrongDevice), [`LengthMismatch`](Error::LengthMismatch), [`Misaligned`](Error::Misaligned),
-    /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver.
+    /// [`Capturing`](Error::Capturing), all before anything is enqueued; or errors of the driver. For a batch in [bulk](Bulk)
+    /// also [`SelfDeadlock`](Error::SelfDeadlock); after an error of the driver some of its vectors may be stored.
     pub fn find_or_put_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(SearchMode::FindOrPut, "find_or_put_device", stream.into().stream, batch)
+        let (name, stream) = ("find_or_put_device", stream.into().stream);
+        {
+            let sized = self.raw.ready(name)?;
+            let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
+            if !batch.takes_bulk(store) {
+                return self.search_device(SearchMode::FindOrPut, name, &sized, stream, batch);
+            }
+        }
+        let mut sized = self.raw.sized_exclusively(name)?;
+        // Another thread's growth may have begun, and been ended by an error, since the look above.
+        sized.complete()?;
+        self.search_device(SearchMode::FindOrPut, name, &sized, stream, batch)
     }
 
     /// Enqueues the lookup of a batch in device memory on `stream`, and returns. Otherwise as
@@ -156,21 +191,34 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// The errors of [`find_or_put_device`](Self::find_or_put_device).
     pub fn find_device<'a>(&self, stream: impl Into<Stream<'a>>, batch: DeviceBatch<'a, K::Element>) -> Result<()> {
-        self.search_device(SearchMode::Find, "find_device", stream.into().stream, batch)
+        let name = "find_device";
+        self.search_device(SearchMode::Find, name, &*self.raw.ready(name)?, stream.into().stream, batch)
     }
 
+    /// Bytes that a batch in bulk may take besides the table: what the memory limit leaves, and what is free, or kept for this.
+    fn spare(&self, sized: &TableState, store: &CudaStore) -> Result<u64> {
+        let kept = store.kept_scratch().as_ref().map_or(0, |kept| kept.bytes);
+        let (free, limit) = (self.raw.device.machine.free_memory()?.saturating_add(kept), self.raw.memory());
+        let free = if matches!(limit, MemoryLimit::Shared(_)) { free / 8 * 7 } else { free };
+        Ok(limit.bytes().saturating_sub(self.raw.bytes_of(sized)).min(free))
+    }
+
+    /// Enqueues a search. If the batch is put in bulk, the caller has the table alone.
     fn search_device<'a>(
         &self,
         search: SearchMode,
         name: &'static str,
+        sized: &TableState,
         stream: &'a CudaStream,
         batch: DeviceBatch<'a, K::Element>,
     ) -> Result<()> {
         const { assert!(K::IS_WHOLE_WORDS, "a key in device memory has a multiple of 4 bytes") };
-        let sized = self.raw.ready(name)?;
         let store = CudaStore::of(&*sized.store).ok_or_else(|| self.not_on_gpu(name))?;
         let gpu = store.gpu();
-        let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes } = batch;
+        let takes_bulk = search == SearchMode::FindOrPut && batch.takes_bulk(store);
+        let bulk = if takes_bulk { Some((batch.bulk, self.spare(sized, store)?)) } else { None };
+        let DeviceBatch { vectors, count, parents, changed, outcomes, references, new_references, counts, leaves_holes, .. } =
+            batch;
         let search = if leaves_holes && search == SearchMode::FindOrPut { SearchMode::FindOrPutLeavingHoles } else { search };
         gpu.check_own("stream", stream)?;
         let needed = count.saturating_mul(K::elements(self.width()));
@@ -201,7 +249,7 @@ impl<K: Key, S: Storage> Table<K, S> {
             ],
         );
         let new_capacity = new_references.as_ref().map_or(0, |buffer| buffer.len() as u64);
-        let (sized, calls) = (&sized, &self.raw.calls);
+        let calls = &self.raw.calls;
         gpu.recorded(move || {
             let (vectors_at, _read) = vectors.device_ptr(stream);
             sized.spec.check_alignment(vectors_at)?;
@@ -239,8 +287,14 @@ impl<K: Key, S: Storage> Table<K, S> {
             //   buffer, its owner has promised that. The work is not captured into a graph, which could be launched later;
             // - new references are written below `new_capacity` only, for any counts;
             // - vectors are aligned (checked above);
-            // - a table waits for its GPU before it is dropped or replaced.
-            let enqueued = unsafe { store.enqueue(search, &view, stream.cu_stream(), Launch::default()) };
+            // - a table waits for its GPU before it is dropped or replaced;
+            // - for a batch in bulk the caller has the table alone, and there are no references (`takes_bulk`).
+            let enqueued = unsafe {
+                match bulk {
+                    Some((bulk, spare)) => store.put_alone(bulk, spare, &view, stream),
+                    None => store.enqueue(search, &view, stream.cu_stream(), Launch::default()),
+                }
+            };
             let ordered = gpu.let_wait(&owners, stream);
             enqueued.and(ordered)
         })

@@ -17,6 +17,9 @@ mod precompile;
 mod retain;
 
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
+pub use crate::layout::bulk::Bulk;
+#[doc(hidden)] // for the simulated GPU of the tests
+pub use crate::layout::bulk::{BulkPass, BulkPlan, BulkSlices};
 #[doc(hidden)] // for the simulated GPU of the tests
 #[cfg(feature = "cluster")]
 pub use crate::layout::rank::PartitionView;

@@ -4,6 +4,8 @@
 //! This module knows no machine, table or device.
 
 pub(crate) mod batch;
+#[cfg(feature = "cuda")]
+pub(crate) mod bulk;
 mod checked;
 #[cfg(feature = "cuda")]
 pub(crate) mod columns;

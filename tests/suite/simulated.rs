@@ -23,6 +23,7 @@ const VARIABLE: &str = "WARPSET_SIMULATED_DEVICE";
 /// Groups of tests that run on the simulated device: they reach most of the host layer, and need few compiled kernels.
 const CHOICE: &[&str] = &[
     "bucket::growth::",
+    "bulk::",
     "bucket::results::",
     "bucket::stale_references::",
     "bucket::cluster_device::what_is_stored_here_stays_in_device_memory",

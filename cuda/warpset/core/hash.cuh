@@ -33,7 +33,12 @@ struct PartialHash {
     // Adds words `index` (even) and `index + 1` of the vector.
     WARPSET_FN void add_pair(const u128* seeds, u32 index, u32 even, u32 odd)
     {
-        u128 a = platform::load_constant(seeds + index), b = platform::load_constant(seeds + index + 1);
+        add_pair(platform::load_constant(seeds + index), platform::load_constant(seeds + index + 1), even, odd);
+    }
+
+    // As above, with the seeds of both words.
+    WARPSET_FN void add_pair(u128 a, u128 b, u32 even, u32 odd)
+    {
         sum0 += (a.low + odd) * (b.low + even);
         sum1 += (a.high + odd) * (b.high + even);
     }
@@ -41,7 +46,11 @@ struct PartialHash {
     // Adds the last word of a vector of odd width.
     WARPSET_FN void add_last(const u128* seeds, u32 index, u32 word)
     {
-        u128 a = platform::load_constant(seeds + index);
+        add_last(platform::load_constant(seeds + index), word);
+    }
+
+    WARPSET_FN void add_last(u128 a, u32 word)
+    {
         sum0 += a.low * word;
         sum1 += a.high * word;
     }
@@ -54,7 +63,11 @@ struct PartialHash {
 
     WARPSET_FN u64 finish(const u128* seeds, u32 width, u64 mask) const
     {
-        u128 b = platform::load_constant(seeds + width);
+        return finish(platform::load_constant(seeds + width), mask);
+    }
+
+    WARPSET_FN u64 finish(u128 b, u64 mask) const
+    {
         u64 hash = ((sum0 + b.low) >> 32 << 32) | ((sum1 + b.high) >> 32);
         hash = (hash ^ hash >> 32) * 0xD6E8FEB86659FD93ull;  // odd
         return (hash ^ hash >> 32) & mask;

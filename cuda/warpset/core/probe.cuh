@@ -64,16 +64,30 @@ struct Probe {
     template <class View>
     WARPSET_FN bool advance(const View& view)
     {
-        const u32 next = (static_cast<u32>(bucket) & view.slice_mask) + step;
-        const u32 wrapped = next - view.slice_buckets;  // huge if `next` is in the slice
-        const u32 in_slice = next < wrapped ? next : wrapped;
-        bucket = (bucket & ~static_cast<u64>(view.slice_mask)) | in_slice;
+        bucket = (bucket & ~static_cast<u64>(view.slice_mask)) | next_in_slice(static_cast<u32>(bucket), view);
         ++probes;
         if ((probes & (view.slice_mask >> looked_at_log2)) == 0) leave_slice(view);
         return probes < view.probe_limit;
     }
 
+    // As `advance`, for a bucket's number in the slice. Returns false if the sequence leaves the slice.
+    template <class View>
+    WARPSET_FN bool advance_in_slice(u32& in_slice, const View& view)
+    {
+        in_slice = next_in_slice(in_slice, view);
+        ++probes;
+        return (probes & (view.slice_mask >> looked_at_log2)) != 0 && probes < view.probe_limit;
+    }
+
 private:
+    template <class View>
+    WARPSET_FN u32 next_in_slice(u32 of_bucket, const View& view) const
+    {
+        const u32 next = (of_bucket & view.slice_mask) + step;
+        const u32 wrapped = next - view.slice_buckets;  // huge if `next` is in the slice
+        return next < wrapped ? next : wrapped;
+    }
+
     static constexpr u32 looked_at_log2 = 5;  // a slice is left after a 32nd of its buckets
     static constexpr u32 golden = 0x9E3779B1u;  // 2^32 / golden ratio, odd
 

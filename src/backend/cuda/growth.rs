@@ -19,7 +19,7 @@ use std::ops::Range;
 const THREADS: u32 = 1024;
 
 /// Turns a lack of memory into `None`, because growth then falls back to find-or-put.
-fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
+pub(super) fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
     match made {
         Ok(made) => Ok(Some(made)),
         Err(Error::OutOfMemory { .. }) => Ok(None),
@@ -28,16 +28,20 @@ fn unless_short<T>(made: Result<T>) -> Result<Option<T>> {
 }
 
 impl CudaStore {
+    /// Number of slices of a table of this kind with this number of slots, and the buckets of each; `None` if it has none.
+    pub(super) fn slices_of(&self, slots: u64) -> Option<(u64, u64)> {
+        let slots_per_bucket = self.kernels.geometry.slots_per_bucket;
+        let buckets = slots / u64::from(slots_per_bucket);
+        slices(buckets, slots_per_bucket).map(|slices| (slices, buckets / slices))
+    }
+
     /// How the table grows by slices from this number of slots. `None` unless it has slices before and afterwards.
     pub(super) fn by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Option<Growing> {
         if self.spec.kind != Kind::Bucket || self.spec != parameters.spec {
             return None;
         }
         let geometry = self.kernels.geometry;
-        let buckets = slots / u64::from(geometry.slots_per_bucket);
-        let slices = |buckets: u64| slices(buckets, geometry.slots_per_bucket);
-        let (now, then) = (slices(buckets)?, slices(parameters.buckets)?);
-        let slice_buckets = buckets / now;
+        let ((now, slice_buckets), (then, _)) = (self.slices_of(slots)?, self.slices_of(geometry.slots(parameters.buckets))?);
         let plan = Plan::new(then / now, slice_buckets, geometry.bytes(slice_buckets), self.gpu().shared_bytes);
         Some(Growing { now, then, plan })
     }

@@ -49,6 +49,8 @@ pub(crate) enum KernelSet {
     Columns = 10,
     /// Only for a bucket table: growth.
     Grow = 11,
+    /// Only for a bucket table of 1 or 2 words: bulk find-or-put.
+    Bulk = 12,
 }
 
 /// The compiled kernels of one spec.
@@ -68,6 +70,7 @@ pub(crate) struct Kernels {
     upsert: OnceLock<SearchKernel>,
     gather_columns: OnceLock<CudaFunction>,
     grow: OnceLock<GrowthKernels>,
+    bulk: OnceLock<BulkKernels>,
 }
 
 /// Kernels of growth.
@@ -76,6 +79,14 @@ pub(crate) struct GrowthKernels {
     pub fill: CudaFunction,
     /// Copies the vectors that are left.
     pub keep_left: CudaFunction,
+}
+
+/// The kernels of bulk find-or-put. A block may have all shared memory of its multiprocessor.
+pub(super) struct BulkKernels {
+    pub partition: CudaFunction,
+    pub fill: CudaFunction,
+    pub put_left: CudaFunction,
+    pub replay: CudaFunction,
 }
 
 pub(crate) struct SearchKernel {
@@ -181,6 +192,7 @@ impl Kernels {
             upsert: OnceLock::new(),
             gather_columns: OnceLock::new(),
             grow: OnceLock::new(),
+            bulk: OnceLock::new(),
         })
     }
 
@@ -228,6 +240,24 @@ impl Kernels {
                 GrowthKernels { fill: function(&module, "warpset_grow")?, keep_left: function(&module, "warpset_keep_left")? };
             allow_shared(&kernels.fill, gpu.shared_bytes as u32)?;
             Ok(kernels)
+        })
+    }
+
+    /// Bucket tables of 1 and 2 words only.
+    pub(super) fn bulk(&self, gpu: &Gpu) -> Result<&BulkKernels> {
+        first_time(gpu, &self.bulk, || {
+            let module = gpu.table_kernels(self.spec, KernelSet::Bulk)?;
+            let in_shared = |name| -> Result<CudaFunction> {
+                let function = function(&module, name)?;
+                allow_shared(&function, gpu.shared_bytes as u32)?;
+                Ok(function)
+            };
+            Ok(BulkKernels {
+                partition: in_shared("warpset_bulk_partition")?,
+                fill: in_shared("warpset_bulk_fill")?,
+                put_left: function(&module, "warpset_bulk_put_left")?,
+                replay: in_shared("warpset_bulk_replay")?,
+            })
         })
     }
 

@@ -1,6 +1,7 @@
 //! Tables in the memory of a CUDA GPU.
 
 pub(crate) mod ahead;
+mod bulk;
 pub(crate) mod cache;
 #[cfg(feature = "cluster")]
 mod cluster;

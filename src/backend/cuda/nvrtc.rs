@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 41] = [
+pub(crate) const HEADERS: [(&str, &str); 42] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -19,6 +19,7 @@ pub(crate) const HEADERS: [(&str, &str); 41] = [
     ("warpset/core/outcome.cuh", include_str!("../../../cuda/warpset/core/outcome.cuh")),
     ("warpset/core/vectors.cuh", include_str!("../../../cuda/warpset/core/vectors.cuh")),
     ("warpset/bucket/table.cuh", include_str!("../../../cuda/warpset/bucket/table.cuh")),
+    ("warpset/bucket/bulk.cuh", include_str!("../../../cuda/warpset/bucket/bulk.cuh")),
     ("warpset/tree/nodes.cuh", include_str!("../../../cuda/warpset/tree/nodes.cuh")),
     ("warpset/tree/shape.cuh", include_str!("../../../cuda/warpset/tree/shape.cuh")),
     ("warpset/tree/strategy.cuh", include_str!("../../../cuda/warpset/tree/strategy.cuh")),
@@ -540,7 +541,7 @@ mod tests {
         if !is_nvrtc_here() {
             return;
         }
-        const KERNELS: [(&str, KernelSet); 19] = [
+        const KERNELS: [(&str, KernelSet); 23] = [
             ("warpset_clear", KernelSet::Put),
             ("warpset_find_or_put", KernelSet::Put),
             ("warpset_find_or_put_incremental", KernelSet::Incremental),
@@ -560,6 +561,10 @@ mod tests {
             ("warpset_upsert", KernelSet::Upsert),
             ("warpset_grow", KernelSet::Grow),
             ("warpset_keep_left", KernelSet::Grow),
+            ("warpset_bulk_partition", KernelSet::Bulk),
+            ("warpset_bulk_fill", KernelSet::Bulk),
+            ("warpset_bulk_put_left", KernelSet::Bulk),
+            ("warpset_bulk_replay", KernelSet::Bulk),
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
@@ -580,12 +585,14 @@ mod tests {
                 KernelSet::FindReceived,
                 KernelSet::Upsert,
                 KernelSet::Grow,
+                KernelSet::Bulk,
             ];
             let parts = parts.into_iter().filter(|part| match part {
                 KernelSet::Incremental => spec.is_incremental(),
                 KernelSet::Relocate => spec.is_cuckoo(),
                 KernelSet::Rows | KernelSet::Upsert => spec.is_indexed(),
                 KernelSet::Grow => spec.kind == crate::layout::Kind::Bucket,
+                KernelSet::Bulk => spec.bulk_bytes().is_some(),
                 _ => true,
             });
             for part in parts {

@@ -6,7 +6,7 @@ use super::kernels::{Kernels, SearchKernel};
 use super::machine::CudaMachine;
 use super::workspace::{Borrowed, Workspace};
 use crate::Result;
-use crate::backend::{Launch, Machine, Store, TableMemory, Waves};
+use crate::backend::{Launch, Machine, Memory, Store, TableMemory, Waves};
 use crate::layout::columns::ColumnsView;
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
@@ -16,7 +16,7 @@ use cudarc::driver::{result, sys};
 use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct CudaStore {
     pub(super) table: TableMemory,
@@ -28,6 +28,8 @@ pub(crate) struct CudaStore {
     workspace: Option<Workspace>,
     /// A growth in place that has begun and is not done.
     pub(super) growing: Option<Box<InPlace>>,
+    /// Scratch memory of the last batch in bulk, for the next one.
+    pub(super) bulk_scratch: Mutex<Option<Memory>>,
 }
 
 impl Deref for CudaStore {
@@ -57,7 +59,7 @@ fn waves_of_blocks(waves: Waves) -> u64 {
 }
 
 /// Largest number of vectors of a kernel: it counts them in 32 bits.
-const MAX_BATCH: u64 = 1 << 31;
+pub(super) const MAX_BATCH: u64 = 1 << 31;
 
 impl CudaStore {
     /// The store, if it is on a GPU.
@@ -84,7 +86,15 @@ impl CudaStore {
         // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
         // that are not in L2 cost a random access each.
         let incremental_pays = parameters.spec.width() > 8 || parameters.node_bytes() > gpu.l2_bytes;
-        let store = Self { table, machine: machine.clone(), kernels, incremental_pays, workspace, growing: None };
+        let store = Self {
+            table,
+            machine: machine.clone(),
+            kernels,
+            incremental_pays,
+            workspace,
+            growing: None,
+            bulk_scratch: Mutex::default(),
+        };
         store.machine.shared.add_store(); // and `drop` removes it, also if one of the next calls fails
         Ok(store)
     }
@@ -264,7 +274,12 @@ impl Store for CudaStore {
         self.go_on(unplaced)
     }
 
+    fn free_scratch(&self) {
+        self.kept_scratch().take();
+    }
+
     fn grown(&self, parameters: &Parameters<'_>, slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
+        self.free_scratch();
         let grown = self.grown_by_slices(parameters, slots)?;
         Ok(grown.map(|(larger, counts)| (Box::new(larger) as Box<dyn Store>, counts)))
     }

@@ -161,11 +161,28 @@ inline u32 load_block(const u32* address) { return load_relaxed(address); }
 inline u32 fetch_add_block(u32* address, u32 value) { return atomicAdd(address, value); }
 inline u32 compare_and_swap_block(u32* address, u32 expected, u32 desired) { return atomicCAS(address, expected, desired); }
 
+template <class Chunk, u32 count>
+inline void load_row_shared(const void* address, Row<Chunk, count>& row)
+{
+    load_row_relaxed(address, row);
+}
+inline u32 fetch_add_shared(u32* address, u32 value) { return atomicAdd(address, value); }
+template <class Chunk>
+inline Chunk compare_and_swap_shared(Chunk* address, Chunk expected, Chunk desired)
+{
+    return compare_and_swap_relaxed(address, expected, desired);
+}
+
 struct Block {
     static constexpr u32 most_scratch = 99 << 10;
 
     static u32 thread() { return threadIdx.x; }
     static u32 threads() { return blockDim.x; }
+    template <u32 launched>
+    static constexpr u32 threads()
+    {
+        return launched;
+    }
     static void sync() { __syncthreads(); }
     static u8* scratch() { return Warp::scratch(0); }
 };

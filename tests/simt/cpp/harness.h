@@ -43,9 +43,12 @@ struct warpset_simt_table_kernels {
         *script,
         *relocate, *put_back,      // of compact tables
         *rebuild, *list_holes,  // of indexed tables
-        *grow, *keep_left;      // of bucket tables
+        *grow, *keep_left,      // of bucket tables
+        *bulk_partition, *bulk_fill, *bulk_put_left, *bulk_replay;  // of bucket tables of 1 and 2 words
     void (*chunk_of_slot)(const void* view, warpset::u64 slot, warpset::u32 chunk, warpset_simt_chunk* result);
     bool (*is_barred)(const void* view, const warpset::u32* words, warpset::u64 slot);
+    // Writes the buckets of a vector's walk, at most `probe_limit`. Returns their number.
+    warpset::u32 (*walk)(const void* view, const warpset::u128* seeds, const warpset::u32* words, warpset::u64* buckets);
 };
 
 // Number of steps that the machine has made.

@@ -192,6 +192,25 @@ void keep_left([[maybe_unused]] const Grow& x)
 #endif
 }
 
+// A step of bulk find-or-put.
+struct BulkStep {
+    Views view;
+    warpset::BulkPass pass;
+    warpset::BulkSlices slices;
+};
+
+#if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2)
+void bulk_partition(const BulkStep& x) { warpset_bulk_partition(view_of(x.view), x.pass); }
+void bulk_fill(const BulkStep& x) { warpset_bulk_fill(view_of(x.view), x.slices); }
+void bulk_put_left(const BulkStep& x) { warpset_bulk_put_left(view_of(x.view), x.slices); }
+void bulk_replay(const BulkStep& x) { warpset_bulk_replay(x.pass); }
+#else
+void bulk_partition(const BulkStep&) {}
+void bulk_fill(const BulkStep&) {}
+void bulk_put_left(const BulkStep&) {}
+void bulk_replay(const BulkStep&) {}
+#endif
+
 // Lists the rows before `last` that are not stored, and counts the references to such rows.
 struct Holes {
     Views view;
@@ -220,6 +239,7 @@ void list_holes(const Holes&) {}
 // For compact tables (src/compact.rs) and indexed tables (src/indexed.rs) the tests compute this themselves.
 void chunk_of_slot(const Views&, u64, u32, warpset_simt_chunk*) {}
 bool is_barred(const Views&, const u32*, u64) { return false; }
+u32 walk(const Views&, const warpset::u128*, const u32*, u64*) { return 0; }
 #else
 // A vector of zeros.
 struct Nothing {
@@ -248,6 +268,21 @@ bool is_barred(const Views& view, const u32* words, u64 slot)
     const auto& roots = table.root_table();
     return roots.forbids(roots.forbidden_classes(WordVector{words}), slot / layout.slots_per_bucket(),
                          static_cast<u32>(slot % layout.slots_per_bucket()));
+}
+
+u32 walk(const Views& view, const warpset::u128* seeds, const u32* words, u64* buckets)
+{
+    const Table table = Table::of(view_of(view));
+    const auto& roots = table.root_table();
+    constexpr u32 width = WARPSET_TREE ? 2 : WARPSET_WIDTH;
+    warpset::PartialHash hash;
+    for (u32 word = 0; word + 1 < width; word += 2) hash.add_pair(seeds[word], seeds[word + 1], words[word], words[word + 1]);
+    if (width % 2 == 1) hash.add_last(seeds[width - 1], words[width - 1]);
+    auto probe = warpset::Probe::start(hash.finish(seeds[width], roots.view.hash_mask), roots.view);
+    u32 count = 0;
+    do buckets[count++] = probe.bucket;
+    while (probe.advance(roots.view));
+    return count;
 }
 #endif
 
@@ -299,8 +334,15 @@ const warpset_simt_table_kernels WARPSET_SIMT_NAME = {
     [](const void* a) { list_holes(as<Holes>(a)); },
     [](const void* a) { grow(as<Grow>(a)); },
     [](const void* a) { keep_left(as<Grow>(a)); },
+    [](const void* a) { bulk_partition(as<BulkStep>(a)); },
+    [](const void* a) { bulk_fill(as<BulkStep>(a)); },
+    [](const void* a) { bulk_put_left(as<BulkStep>(a)); },
+    [](const void* a) { bulk_replay(as<BulkStep>(a)); },
     [](const void* view, u64 slot, u32 chunk, warpset_simt_chunk* result) {
         chunk_of_slot(as<Views>(view), slot, chunk, result);
     },
     [](const void* view, const u32* words, u64 slot) { return is_barred(as<Views>(view), words, slot); },
+    [](const void* view, const warpset::u128* seeds, const u32* words, u64* buckets) {
+        return walk(as<Views>(view), seeds, words, buckets);
+    },
 };

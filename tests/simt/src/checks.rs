@@ -77,8 +77,13 @@ impl Contents {
             }
         }
         for (number, slot) in (0..).zip(&slots).filter(|(_, slot)| slot.is_complete()) {
-            let walk = table.layout.map_or_else(Vec::new, |layout| layout.walk(table.key(&slot.words)));
-            if let Some(free) = walk.into_iter().take_while(|at| *at != number).find(|at| slots[*at as usize].is_free()) {
+            let walk = match &table.layout {
+                Some(layout) => layout.walk(table.key(&slot.words)),
+                None if table.kernels.is_indexed() => Vec::new(),
+                None => table.walk(memory, &slot.words),
+            };
+            let may_hold = |at: &u64| slots[*at as usize].is_free() && (table.layout.is_some() || !table.bars(&slot.words, *at));
+            if let Some(free) = walk.into_iter().take_while(|at| *at != number).find(may_hold) {
                 let detail = format!("slot {number} holds {:x?}, whose walk has the free slot {free} before", slot.words);
                 return Err(wrong("left a free slot", detail, [slot.about(), slots[free as usize].about()].concat()));
             }
@@ -156,9 +161,9 @@ impl Contents {
         Ok(())
     }
 
-    /// Checks that a vector was rightly Full: all slots that may hold it are taken, or a node was missing and all node slots are
-    /// taken. Returns true in the second case. (Tables of the tests are small: a search sees all slots, except in some node
-    /// tables.)
+    /// Checks that a vector was rightly Full: all slots of its walk that may hold it are taken, or a node was missing and all
+    /// node slots are taken. Returns true in the second case. (A walk has all slots of a table of one slice. In a table of
+    /// several small slices it jumps by the same number of slices each time, and may come back before it has seen all.)
     pub fn check_full(&self, table: &Table, memory: &Memory, pool: &Pool, vector: usize) -> Result<bool, Wrong> {
         if table.kernels.is_indexed() {
             let stored = self.slot_of.iter().flatten().count() as u64;
@@ -186,12 +191,11 @@ impl Contents {
             (_, Some(Some(root))) => root,
             _ => words,
         };
-        let free = match &table.layout {
-            None => (0..table.slots).find(|slot| !self.slots[*slot as usize].is_complete() && !table.bars(words, *slot)),
-            Some(layout) => {
-                layout.walk_of_find_or_put(table.key(words)).into_iter().find(|slot| self.slots[*slot as usize].is_free())
-            }
+        let is_free = |slot: &u64| match &table.layout {
+            None => !self.slots[*slot as usize].is_complete() && !table.bars(words, *slot),
+            Some(_) => self.slots[*slot as usize].is_free(),
         };
+        let free = table.walk(memory, words).into_iter().find(is_free);
         free.map_or(Ok(false), |slot| {
             Err(wrong("Full but free", format!("vector {vector} was Full, but slot {slot} is free"), self.about(Some(slot))))
         })

@@ -22,6 +22,7 @@ pub mod schedule;
 pub mod trace;
 
 #[cfg(feature = "kernels")]
+pub mod bulk;
 pub mod checks;
 #[cfg(feature = "kernels")]
 pub mod compact;

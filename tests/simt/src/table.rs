@@ -9,7 +9,7 @@ use bytemuck::Zeroable;
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 use warpset::gpu::Geometry;
-pub use warpset::gpu::{BatchView, CompactView, IndexedView, NodeView, TableView};
+pub use warpset::gpu::{BatchView, BulkPass, BulkPlan, BulkSlices, CompactView, IndexedView, NodeView, TableView};
 use warpset_random::Random;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
@@ -52,8 +52,14 @@ pub struct Kernels {
     /// Bucket tables only.
     pub grow: Kernel,
     pub keep_left: Kernel,
+    /// Bucket tables of 1 and 2 words only.
+    pub bulk_partition: Kernel,
+    pub bulk_fill: Kernel,
+    pub bulk_put_left: Kernel,
+    pub bulk_replay: Kernel,
     chunk_of_slot: unsafe extern "C" fn(*const View, u64, u32, *mut ChunkLocation),
     is_barred: unsafe extern "C" fn(*const View, *const u32, u64) -> bool,
+    walk: unsafe extern "C" fn(*const View, *const [u64; 2], *const u32, *mut u64) -> u32,
 }
 
 // SAFETY: the fields are constants: function pointers, and a pointer to a constant.
@@ -156,6 +162,15 @@ pub struct GrowArgument {
     pub progress: *mut [u64; 3],
     /// Vectors that were kept.
     pub vectors: *mut u32,
+}
+
+/// A step of bulk find-or-put.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BulkArgument {
+    pub view: View,
+    pub pass: BulkPass,
+    pub slices: BulkSlices,
 }
 
 /// Lists the rows before `last` that are not stored, and counts those among `references`.
@@ -593,6 +608,20 @@ impl Table {
         assert_eq!(words.len(), self.kernels.slot_words());
         // SAFETY: `words` has as many words as a slot; the function touches nothing else.
         unsafe { (self.kernels.is_barred)(&self.view, words.as_ptr(), slot) }
+    }
+
+    /// Returns the slots of the walk of a vector (or root pair), in order, as far as find-or-put goes. Not for indexed tables.
+    pub fn walk(&self, memory: &Memory, words: &[u32]) -> Vec<u64> {
+        if let Some(layout) = &self.layout {
+            return layout.walk_of_find_or_put(self.key(words));
+        }
+        assert_eq!(words.len(), self.kernels.slot_words());
+        let seeds: &[[u64; 2]] = memory.read_at(self.view.roots.seeds, words.len() + 1);
+        let mut buckets = vec![0; self.view.roots.probe_limit as usize];
+        // SAFETY: there are a seed for each word and one more, as many words as a slot has, and room for `probe_limit` buckets.
+        let count = unsafe { (self.kernels.walk)(&self.view, seeds.as_ptr(), words.as_ptr(), buckets.as_mut_ptr()) };
+        let a_bucket = self.slots / self.view.roots.buckets;
+        buckets[..count as usize].iter().flat_map(|bucket| bucket * a_bucket..(bucket + 1) * a_bucket).collect()
     }
 }
 

@@ -13,6 +13,7 @@
 
 use crate::support::{Few, Group, SCHEDULERS, is_long, layouts, share, tiny};
 use libtest_mimic::Trial;
+use warpset_simt::bulk::BulkPut;
 use warpset_simt::exhaustive::{Alike, Call, Exhaustive};
 use warpset_simt::explorer::{Program, Strategy};
 use warpset_simt::slices::SliceGrowth;
@@ -26,6 +27,10 @@ pub fn trials() -> Vec<Trial> {
         for strategy in SCHEDULERS {
             let name = format!("growth::{}::{strategy}", SliceGrowth::new(kernels).name());
             group.explore(name, move || (Box::new(SliceGrowth::new(kernels)), strategy, share(100, 20_000)));
+            if BulkPut::exists(kernels) {
+                let name = format!("bulk::{}::{strategy}", BulkPut::new(kernels).name());
+                group.explore(name, move || (Box::new(BulkPut::new(kernels)), strategy, share(100, 20_000)));
+            }
         }
     }
     exhaustive(&mut group);

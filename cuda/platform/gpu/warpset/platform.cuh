@@ -20,6 +20,8 @@
 //   Warp                                            lane, ballot, shuffle, sum_up_to, any, sync, scratch memory; `size` lanes
 //   load_block, fetch_add_block,
 //   compare_and_swap_block                          the same of 4 bytes, between the threads of a block, of its shared memory
+//   load_row_shared, fetch_add_shared,
+//   compare_and_swap_shared                         of 4 and 8 bytes, of shared memory only, which is faster
 //   Block                                           this thread's number in its block, how many there are, barrier, scratch
 //                                                   memory and how much there may be
 //   Grid                                            this thread's (or warp's) number and how many there are
@@ -365,6 +367,56 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired)
     return old;
 }
 
+// Relaxed, block scope, of shared memory only.
+WARPSET_FN u32 shared_address(const void* address) { return static_cast<u32>(__cvta_generic_to_shared(address)); }
+
+// Each chunk is one access.
+WARPSET_FN void load_row_shared(const void* address, Row<u32, 4>& row)
+{
+    asm volatile("ld.relaxed.cta.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(row.chunk[0]), "=r"(row.chunk[1]), "=r"(row.chunk[2]), "=r"(row.chunk[3])
+                 : "r"(shared_address(address))
+                 : "memory");
+}
+
+WARPSET_FN void load_row_shared(const void* address, Row<u64, 2>& row)
+{
+    asm volatile("ld.relaxed.cta.shared.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(row.chunk[0]), "=l"(row.chunk[1])
+                 : "r"(shared_address(address))
+                 : "memory");
+}
+
+WARPSET_FN u32 fetch_add_shared(u32* address, u32 value)
+{
+    u32 old;
+    asm volatile("atom.relaxed.cta.shared.add.u32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "r"(shared_address(address)), "r"(value)
+                 : "memory");
+    return old;
+}
+
+WARPSET_FN u32 compare_and_swap_shared(u32* address, u32 expected, u32 desired)
+{
+    u32 old;
+    asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(old)
+                 : "r"(shared_address(address)), "r"(expected), "r"(desired)
+                 : "memory");
+    return old;
+}
+
+WARPSET_FN u64 compare_and_swap_shared(u64* address, u64 expected, u64 desired)
+{
+    u64 old;
+    asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "r"(shared_address(address)), "l"(expected), "l"(desired)
+                 : "memory");
+    return old;
+}
+
 // Blocks are one-dimensional and consist of whole warps.
 struct Block {
     // Bytes of shared memory that a block may have: 64 KiB on compute capability 7.5, 99 KiB or more on later ones.
@@ -376,6 +428,12 @@ struct Block {
 
     WARPSET_FN static u32 thread() { return threadIdx.x; }
     WARPSET_FN static u32 threads() { return blockDim.x; }
+    // Number of threads as a constant, in a kernel that is always launched with this number. (The simulator launches any.)
+    template <u32 launched>
+    WARPSET_FN static constexpr u32 threads()
+    {
+        return launched;
+    }
     // Orders memory between the threads of the block. All threads of the block call it.
     WARPSET_FN static void sync() { __syncthreads(); }
     // The block's dynamic shared memory, 16-byte aligned.

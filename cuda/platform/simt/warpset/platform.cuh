@@ -311,11 +311,38 @@ WARPSET_FN u32 compare_and_swap_block(u32* address, u32 expected, u32 desired, S
     return simt::compare_and_swap(address, expected, desired, simt::Order::Relaxed, site, simt::any);
 }
 
+template <class Chunk, u32 count>
+WARPSET_FN void load_row_shared(const void* address, Row<Chunk, count>& row, Site site = Site::here())
+{
+    if (reinterpret_cast<u64>(address) % sizeof row != 0)
+        simt::warpset_simt_misaligned(address, sizeof row, site.file, site.line);
+    simt::Request request{simt::RequestKind::Load, simt::Order::Relaxed, sizeof(Chunk), count, const_cast<void*>(address),
+                          0, simt::any, {}, {}, site};
+    warpset_simt_request(&request);
+    __builtin_memcpy(&row, request.value, sizeof row);
+}
+
+WARPSET_FN u32 fetch_add_shared(u32* address, u32 value, Site site = Site::here())
+{
+    return fetch_add_block(address, value, site);
+}
+
+template <class Chunk>
+WARPSET_FN Chunk compare_and_swap_shared(Chunk* address, Chunk expected, Chunk desired, Site site = Site::here())
+{
+    return simt::compare_and_swap(address, expected, desired, simt::Order::Relaxed, site, simt::any);
+}
+
 struct Block {
     static constexpr u32 most_scratch = 99 << 10;
 
     static u32 thread() { return simt::warpset_simt_identity()->thread_in_block; }
     static u32 threads() { return simt::warpset_simt_identity()->threads_in_block; }
+    template <u32 launched>
+    static u32 threads()
+    {
+        return threads();
+    }
     static void sync(Site site = Site::here()) { simt::collective(simt::RequestKind::SyncBlock, ~0u, 0, 0, site); }
     static u8* scratch() { return simt::warpset_simt_identity()->block_scratch; }
 };

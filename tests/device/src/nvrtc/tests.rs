@@ -102,10 +102,11 @@ fn kernels_of_every_kind_of_table_compile() {
     let of_all =
         ["clear", "find_or_put", "find_or_put_received", "find", "find_received", "get", "export", "measure", "gather_columns"];
     const ROWS: [&str; 7] = ["rebuild", "list_holes", "move_rows", "count_unstored", "gather_values", "scatter_values", "upsert"];
+    const BULK: [&str; 6] = ["grow", "keep_left", "bulk_partition", "bulk_fill", "bulk_put_left", "bulk_replay"];
     // Lanes, pairing and workspace of the default strategy, and of others (src/layout/strategy.rs).
     let kinds: [TableCase; 9] = [
         ("bucket", table(&[]), &["grow", "keep_left"]),
-        ("bucket of one word", table(&[("WIDTH", 1), ("SLOT_WORDS", 1), ("CHUNK_BYTES", 8)]), &["grow", "keep_left"]),
+        ("bucket of one word", table(&[("WIDTH", 1), ("SLOT_WORDS", 1), ("CHUNK_BYTES", 8)]), &BULK),
         ("bucket with a tail", table(&[("WIDTH", 7), ("SLOT_WORDS", 7), ("CHUNK_BYTES", 8)]), &["grow", "keep_left"]),
         ("tree", table(&[("TREE", 1), ("SLOT_WORDS", 2)]), &["find_or_put_incremental"]),
         ("interleaved tree", table(&[("TREE", 1), ("SLOT_WORDS", 2), ("LANES", 1), ("PAIRING", 1)]), &[]),

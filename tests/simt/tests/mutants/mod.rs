@@ -37,6 +37,7 @@ struct Group {
 const GROUPS: &[Group] = &[
     tables::GROUP,
     tables::LANES,
+    tables::BULK,
     nodes::GROUP,
     trees::GROUP,
     together::GROUP,

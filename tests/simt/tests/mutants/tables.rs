@@ -8,6 +8,54 @@ pub const GROUP: Group = Group { modules: &["bucket", "compact", "indexed", "tre
 /// Searches for vectors of one word.
 pub const LANES: Group = Group { modules: &["bucket"], specs: "bucket_1_16", mutants: LANE_MUTANTS };
 
+/// Batches in bulk.
+pub const BULK: Group = Group { modules: &["bucket::bulk"], specs: "bucket_1_16_32,bucket_2_16_32", mutants: BULK_MUTANTS };
+
+const BULK_MUTANTS: &[Mutant] = &[
+    Mutant {
+        what: "bulk: the barrier before a slice is copied back",
+        file: "warpset/bucket/bulk.cuh",
+        from: "        if (some_left) platform::fetch_add_shared(left, 1);\n        Block::sync();\n",
+        to: "        if (some_left) platform::fetch_add_shared(left, 1);\n",
+    },
+    Mutant {
+        what: "bulk: a block has one opinion whether the table is empty",
+        file: "warpset/bucket/bulk.cuh",
+        from: "        const bool is_empty = *left != 0;\n",
+        to: "        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;\n",
+    },
+    Mutant {
+        what: "bulk: the room of a part is its capacity",
+        file: "warpset/bucket/bulk.cuh",
+        from: "if (place < run_end(run)) to[",
+        to: "if (place <= run_end(run)) to[",
+    },
+    Mutant {
+        what: "bulk: vectors whose walk leaves the slice are left",
+        file: "warpset/bucket/bulk.cuh",
+        from: "if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;",
+        to: "if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Full;",
+    },
+    Mutant {
+        what: "bulk: a walk leaves the slice where that of find-or-put does",
+        file: "warpset/core/probe.cuh",
+        from: "return (probes & (view.slice_mask >> looked_at_log2)) != 0 && probes < view.probe_limit;",
+        to: "return probes < view.probe_limit;",
+    },
+    Mutant {
+        what: "bulk: vectors that some slots may not hold are left",
+        file: "warpset/bucket/bulk.cuh",
+        from: "        if (may_be_barred(unit)) return Outcome::Pending;\n",
+        to: "",
+    },
+    Mutant {
+        what: "bulk: of vectors with outcomes only those that were left are put once more",
+        file: "warpset/bucket/bulk.cuh",
+        from: "if (bulk.outcomes && bulk.outcomes[at] != static_cast<u8>(Outcome::Pending)) continue;",
+        to: "",
+    },
+];
+
 const LANE_MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the rule that a vector is not put where it equals EMPTY (by a lane)",

@@ -1,0 +1,525 @@
+// Bulk find-or-put: a large batch is put into a bucket table slice by slice.
+//
+// Find-or-put of vectors in any order reads and claims slots all over the table, and each of these is a random access to memory.
+// Here the vectors are first brought together by the slices that they belong to, so memory is read and written in runs:
+//
+//   1. *Partition*, in one pass or two: the slices are divided into *parts*, and each vector is copied to the part of its slice.
+//      A block sorts a tile of vectors in shared memory. It takes room in each part by one addition for all its vectors there,
+//      so no pass counts vectors beforehand, and vectors of a part have no order. A part has room for little more than its share
+//      of vectors with random hashes. A vector that finds no room is put at once, by the ordinary find-or-put of a thread.
+//   2. *Slices*: one block copies a slice into shared memory, puts the slice's vectors there, and copies it back.
+//   3. Vectors are *left* if their walk leaves the slice (core/probe.cuh), or some slots may not hold them (bucket/table.cuh).
+//      They are put by the ordinary find-or-put, after all slices have been copied back.
+//   4. Outcomes, if they are wanted, are written beside the partitioned vectors, and brought back by *replaying* the partition:
+//      it has written the place of each vector in its sorted tile (2 bytes), and where the tile's runs begin (8 bytes a tile and
+//      part). No vector is read or hashed again.
+//
+// Nothing else may use the table from the first pass to the last. Between them all slots are decided or EMPTY as always, so
+// ordinary find-or-put may be used there, by this kernel alone.
+//
+// Correctness. In step 2 only one block uses the slice, and its threads claim slots of the slice in shared memory by the rules of
+// core/claim.cuh: in the order of the walk, from EMPTY to a vector, and on only over a slot decided for another vector. The walk
+// is that of every search (bucket/lane_search.cuh, bucket/warp_search.cuh): `Probe` gives its buckets, the slots of a bucket come
+// in order of their index, and `advance_in_slice` ends it where `advance` goes to another slice. So a vector is left only if all
+// slots of its walk in the slice are decided for others, or if all vectors that equal it are left; and slots never become EMPTY
+// again. Step 3 begins its walk from the start, and is Full only if all slots of the walk are decided for others. So no vector is
+// stored twice, exactly one of equal vectors is New, and none is Full that ordinary find-or-put would have stored.
+//
+// A slice goes on a list if some of its vectors are left. If outcomes are wanted, these are the vectors without one. Otherwise
+// all vectors of the slice are put once more: those that were put are Seen, so counting New and Full counts each vector once.
+//
+// One H200, 2^26 vectors (`cargo bench --bench bulk`), rate in bulk / rate of ordinary find-or-put. First into an empty table, by
+// the fill afterwards; then into a table that is 0.3 full, half of the batch seen, by vectors / slots:
+//
+//   | words | results  | 0.25        | 0.7         | 0.9         | 0.95        | 1/8  | 1/4  | 1/2  | 1    |
+//   |-------|----------|-------------|-------------|-------------|-------------|------|------|------|------|
+//   | 1     | counts   | 1.59 - 1.81 | 1.48 - 1.71 | 1.12 - 1.32 | 0.66 - 0.79 | 0.77 | 1.07 | 1.26 | 1.41 |
+//   | 1     | outcomes | 1.17 - 1.33 | 1.10 - 1.28 | 1.00 - 1.14 | 0.91 - 1.04 | 0.62 | 0.82 | 0.95 | 1.04 |
+//   | 2     | counts   | 1.50 - 1.59 | 1.34 - 1.52 | 1.27 - 1.41 | 1.04 - 1.09 | 0.62 | 0.93 | 1.16 | 1.27 |
+//   | 2     | outcomes | 1.11 - 1.20 | 1.03 - 1.19 | 1.01 - 1.13 | 0.95 - 1.04 | 0.54 | 0.75 | 0.89 | 0.95 |
+//
+// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.62 to 1.13, with outcomes 0.33 to
+// 0.77. At fill 0.95 many slices have vectors that are left, and without outcomes all vectors of these are put twice. Vectors of
+// 4 words took 0.76 to 0.95 of the ordinary rate, so kernels exist for 1 and 2 words only. Parts of 16 MiB in L2 gain nothing.
+//
+// Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
+// each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
+// find-or-put (44 to 105 ns a vector on a busy cloud machine of 2 cores, where both alternated), and all of it 1.15 to 2.5 times.
+// Prefetching hides there what partitioning avoids.
+#pragma once
+
+#include "warpset/bucket/table.cuh"
+#include "warpset/core/batch_view.cuh"
+#include "warpset/core/hash.cuh"
+#include "warpset/core/layout.cuh"
+#include "warpset/core/probe.cuh"
+
+namespace warpset {
+
+using u16 = unsigned short;
+
+// The seeds of the hash (core/hash.cuh). As arguments of a kernel they are constants, which take neither loads nor registers.
+struct BulkSeeds {
+    u128 words[3];
+};
+
+// A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
+// s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `BulkPass` in src/layout/bulk.rs.
+struct BulkPass {
+    BulkSeeds seeds;
+    const u8* from;          // vectors, in segments of `from_capacity`
+    const u64* from_counts;  // vectors that were to be in each segment; null: one segment, which is full
+    u64 from_capacity;
+    u64 segments;
+    u8* to;                  // vectors, in parts of `to_capacity`
+    u64* to_counts;          // vectors that are to be in each part; zeros at first
+    u64 to_capacity;
+    u16* places;             // null, or by position in `from`: place in the sorted tile; no_place if the vector was put at once
+    u64* runs;               // by tile and part: position in the part (low half), and in the sorted tile, of the tile's run
+    u8* outcomes;            // by position in `from`; null like `places`
+    const u8* to_outcomes;   // by position in `to`
+    BatchCounts* counts;     // null, or the batch's counts
+    u32 shift;               // the part of a slice is its number >> `shift`
+    u32 parts;               // of a segment, at most
+};
+
+static_assert(sizeof(BulkPass) == 160, "the size in src/layout/bulk.rs");
+
+// Slices with the vectors to put there. Mirrored by `BulkSlices` in src/layout/bulk.rs.
+struct BulkSlices {
+    BulkSeeds seeds;
+    const u8* vectors;  // in parts of `capacity`, one for each slice
+    const u64* sizes;   // vectors that were to be in each part
+    u64 capacity;
+    u64 slices;
+    u8* outcomes;       // by position in `vectors`, or null; Pending: the vector is left
+    u64* left;          // slices of whose vectors some are left, in no order
+    u64* left_count;    // their number
+    BatchCounts* counts;
+    u64 offered;        // vectors of the batch
+};
+
+static_assert(sizeof(BulkSlices) == 128, "the size in src/layout/bulk.rs");
+
+// Functions of vectors and slices that the steps share.
+template <class Table>
+struct Bulk {
+    static constexpr u32 width = Table::static_width;
+    // A vector is one chunk.
+    using Unit = typename Table::Main;
+    static_assert(sizeof(Unit) == width * sizeof(u32), "a vector of one or two words");
+    using Warp = platform::Warp;
+    using Block = platform::Block;
+
+    // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
+    static constexpr u32 items = width == 1 ? 16 : 12;
+    static constexpr u32 threads = 512;
+    static constexpr u16 no_place = 0xFFFF;
+
+    // Threads of a block that partitions, replays or fills.
+    WARPSET_FN static constexpr u32 block() { return Block::template threads<threads>(); }
+
+    WARPSET_FN static u64 hash(const Table& table, const BulkSeeds& seeds, Unit unit)
+    {
+        PartialHash sum;
+        if constexpr (width == 1) sum.add_last(seeds.words[0], unit);
+        else sum.add_pair(seeds.words[0], seeds.words[1], static_cast<u32>(unit), static_cast<u32>(unit >> 32));
+        return sum.finish(seeds.words[width], table.view.hash_mask);
+    }
+
+    WARPSET_FN static u64 slice_of(const Table& table, u64 hash)
+    {
+        return Probe::first_bucket(hash, table.view.buckets) >> platform::population_count(table.view.slice_mask);
+    }
+
+    // Find-or-put by a thread. A separate function, because calls are rare.
+    WARPSET_CALLED static Outcome put_directly(const Table& table, Unit unit, BatchCounts* counts)
+    {
+        u32 words[width] = {static_cast<u32>(unit)};
+        if constexpr (width == 2) words[1] = static_cast<u32>(unit >> 32);
+        const Outcome outcome = table.find_or_put(WordVector{words}).outcome;
+        if (counts) {
+            platform::count_relaxed(&counts->hits, outcome == Outcome::New);
+            platform::count_relaxed(&counts->full, outcome == Outcome::Full);
+        }
+        return outcome;
+    }
+};
+
+// The vectors that a block sorts at a time: some of one segment.
+struct BulkTile {
+    u32 number, segment;
+    u64 start;  // position in `from`
+    u32 count;  // 0: the segment has fewer vectors
+
+    // Products and quotients of 32 bits, because those of 64 take as many instructions as several vectors.
+    WARPSET_FN BulkTile(const BulkPass& pass, u32 number_, u32 size) : number(number_)
+    {
+        const u32 a_segment = tiles_of_segment(pass, size);
+        segment = number / a_segment;
+        const u64 first = static_cast<u64>(number - segment * a_segment) * size;
+        start = segment * pass.from_capacity + first;
+        const u64 offered = pass.from_counts == nullptr ? pass.from_capacity : pass.from_counts[segment];
+        const u64 end = offered < pass.from_capacity ? offered : pass.from_capacity;
+        count = static_cast<u32>(first >= end ? 0 : end - first < size ? end - first : size);
+    }
+
+    WARPSET_FN static u32 tiles_of_segment(const BulkPass& pass, u32 size)
+    {
+        return static_cast<u32>((pass.from_capacity + size - 1) / size);
+    }
+    WARPSET_FN static u32 number_of_tiles(const BulkPass& pass, u32 size)
+    {
+        return tiles_of_segment(pass, size) * static_cast<u32>(pass.segments);
+    }
+};
+
+// Step 1.
+template <class Table>
+struct BulkPartition {
+    using Of = Bulk<Table>;
+    using Unit = typename Of::Unit;
+    using Warp = platform::Warp;
+    using Block = platform::Block;
+    static constexpr u32 items = Of::items;
+
+    const Table& table;
+    const BulkPass& pass;
+    Unit* sorted;    // the tile, sorted by parts
+    u16* parts;      // the part of each of these
+    u64* runs;       // of each part: where its run goes, and where the vectors with room end
+    u32* firsts;     // of each part: the place where its run begins; before that, the vectors of the run
+    u32* sums;       // of each warp
+    u32* overflows;  // parts that have too little room
+
+    // The vector at place p goes to position p + `run_offset` of `to`, mod 2^32, if p is less than `run_end`.
+    WARPSET_FN static u32 run_offset(u64 run) { return static_cast<u32>(run); }
+    WARPSET_FN static u32 run_end(u64 run) { return static_cast<u32>(run >> 32); }
+
+    WARPSET_FN BulkPartition(const Table& table, const BulkPass& pass) : table(table), pass(pass)
+    {
+        const u32 size = Of::block() * items;
+        sorted = reinterpret_cast<Unit*>(Block::scratch());
+        parts = reinterpret_cast<u16*>(sorted + size);
+        runs = reinterpret_cast<u64*>(parts + size);
+        firsts = reinterpret_cast<u32*>(runs + pass.parts);
+        sums = firsts + pass.parts;
+        overflows = sums + 32;
+    }
+
+    WARPSET_FN void run() const
+    {
+        const u32 size = Of::block() * items;
+        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / Of::block());
+        for (u32 number = static_cast<u32>(platform::Grid::thread() / Of::block()); number < tiles; number += step) {
+            const BulkTile tile(pass, number, size);
+            if (tile.count == 0) continue;
+            sort(tile);
+            Block::sync();
+            write(tile);
+            Block::sync();
+        }
+    }
+
+private:
+    WARPSET_FN static Unit load(const u8* vectors, u64 index)
+    {
+        return platform::load_input(reinterpret_cast<const Unit*>(vectors) + index);
+    }
+
+    WARPSET_FN void sort(const BulkTile& tile) const
+    {
+        const u32 thread = Block::thread(), threads = Of::block();
+        for (u32 part = thread; part < pass.parts; part += threads) firsts[part] = 0;
+        if (thread == 0) *overflows = 0;
+        Block::sync();
+        // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before.
+        Unit unit[items];
+        u32 rank[items];
+        WARPSET_UNROLL
+        for (u32 item = 0; item < items; ++item) {
+            const u32 at = item * threads + thread;
+            if (at < tile.count) unit[item] = load(pass.from, tile.start + at);
+        }
+        WARPSET_UNROLL
+        for (u32 item = 0; item < items; ++item) {
+            if (item * threads + thread >= tile.count) continue;
+            const u64 slice = Of::slice_of(table, Of::hash(table, pass.seeds, unit[item]));
+            const u32 part = (static_cast<u32>(slice) >> pass.shift) - tile.segment * pass.parts;
+            // Relaxed: only the uniqueness of the places matters.
+            rank[item] = part << 16 | platform::fetch_add_shared(firsts + part, 1);
+        }
+        Block::sync();
+        take_rooms(tile);
+        Block::sync();
+        WARPSET_UNROLL
+        for (u32 item = 0; item < items; ++item) {
+            const u32 at = item * threads + thread;
+            if (at >= tile.count) continue;
+            const u32 part = rank[item] >> 16, place = firsts[part] + (rank[item] & 0xFFFF);
+            sorted[place] = unit[item];
+            parts[place] = static_cast<u16>(part);
+            if (pass.places == nullptr) continue;
+            const bool has_room = place < run_end(runs[part]);
+            pass.places[tile.start + at] = has_room ? static_cast<u16>(place) : Of::no_place;
+        }
+    }
+
+    // Adds up the sizes, and takes room in the parts.
+    WARPSET_FN void take_rooms(const BulkTile& tile) const
+    {
+        const u32 thread = Block::thread(), warp = thread / Warp::size, warps = Of::block() / Warp::size;
+        const u32 a_thread = (pass.parts + Of::block() - 1) / Of::block(), first = thread * a_thread;
+        const u32 end = first + a_thread < pass.parts ? first + a_thread : pass.parts;
+        u32 size = 0;
+        for (u32 part = first; part < end; ++part) size += firsts[part];
+        const u32 up_to = Warp::sum_up_to(size);
+        if (Warp::lane() == Warp::size - 1) sums[warp] = up_to;
+        Block::sync();
+        if (warp == 0) {
+            const u32 sum = Warp::sum_up_to(Warp::lane() < warps ? sums[Warp::lane()] : 0);
+            if (Warp::lane() < warps) sums[Warp::lane()] = sum;
+        }
+        Block::sync();
+        u32 place = up_to - size + (warp == 0 ? 0 : sums[warp - 1]);
+        for (u32 part = first; part < end; ++part) {
+            const u32 count = firsts[part];
+            const u64 number = static_cast<u64>(tile.segment) * pass.parts + part;
+            // Relaxed: only the uniqueness of the room matters. The vectors are read by a later kernel.
+            u64 room = 0;
+            if (count != 0) room = platform::fetch_add_relaxed(pass.to_counts + number, count);
+            firsts[part] = place;
+            const u64 free = room < pass.to_capacity ? pass.to_capacity - room : 0;
+            const u32 last = place + static_cast<u32>(free < count ? free : count);
+            runs[part] = static_cast<u32>(number * pass.to_capacity + room - place) | static_cast<u64>(last) << 32;
+            if (pass.places != nullptr)
+                pass.runs[static_cast<u64>(tile.number) * pass.parts + part] = room | static_cast<u64>(place) << 32;
+            if (free < count) platform::fetch_add_shared(overflows, 1);
+            place += count;
+        }
+    }
+
+    // Copies the runs of the sorted tile to their parts, and puts the vectors without room.
+    WARPSET_FN void write(const BulkTile& tile) const
+    {
+        Unit* const to = reinterpret_cast<Unit*>(pass.to);
+        WARPSET_UNROLL_BY(4)
+        for (u32 place = Block::thread(); place < tile.count; place += Of::block()) {
+            const u64 run = runs[parts[place]];
+            if (place < run_end(run)) to[run_offset(run) + place] = sorted[place];
+            else if (pass.places == nullptr) Of::put_directly(table, sorted[place], pass.counts);
+        }
+        if (pass.places == nullptr || *overflows == 0) return;
+        // In the order of `from`, because outcomes are in this order.
+        for (u32 at = Block::thread(); at < tile.count; at += Of::block()) {
+            const u64 index = tile.start + at;
+            // This thread has written the place.
+            if (pass.places[index] != Of::no_place) continue;
+            pass.outcomes[index] = static_cast<u8>(Of::put_directly(table, load(pass.from, index), pass.counts));
+        }
+    }
+};
+
+// Step 4: brings the outcomes of a pass back, from the order of `to` to that of `from`.
+template <class Table>
+WARPSET_FN void replay_partition(const BulkPass& pass)
+{
+    using Of = Bulk<Table>;
+    using Block = platform::Block;
+    constexpr u32 lanes = 16;  // that copy a run
+    const u32 size = Of::block() * Of::items, thread = Block::thread(), threads = Of::block();
+    u64* const runs = reinterpret_cast<u64*>(Block::scratch());
+    u8* const sorted = reinterpret_cast<u8*>(runs + pass.parts);
+    const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / threads);
+    for (u32 number = static_cast<u32>(platform::Grid::thread() / threads); number < tiles; number += step) {
+        const BulkTile tile(pass, number, size);
+        if (tile.count == 0) continue;
+        const u64* const of_tile = pass.runs + static_cast<u64>(number) * pass.parts;
+        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = of_tile[part];
+        Block::sync();
+        for (u32 part = thread / lanes; part < pass.parts; part += threads / lanes) {
+            const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);
+            const u32 end = part + 1 < pass.parts ? static_cast<u32>(runs[part + 1] >> 32) : tile.count;
+            const u64 number_of_part = static_cast<u64>(tile.segment) * pass.parts + part;
+            const u8* const from = pass.to_outcomes + number_of_part * pass.to_capacity;
+            for (u32 at = thread % lanes; at < end - first; at += lanes)
+                if (room + at < pass.to_capacity) sorted[first + at] = from[room + at];
+        }
+        Block::sync();
+        for (u32 at = thread; at < tile.count; at += threads) {
+            const u16 place = pass.places[tile.start + at];
+            if (place != Of::no_place) pass.outcomes[tile.start + at] = sorted[place];
+        }
+        Block::sync();
+    }
+}
+
+// Step 2.
+template <class Table>
+struct BulkFiller {
+    using Of = Bulk<Table>;
+    using Unit = typename Of::Unit;
+    using Block = platform::Block;
+    static constexpr u32 slots_per_bucket = typename Table::Layout{}.slots_per_bucket();
+    static constexpr u32 bucket_bytes = typename Table::Layout{}.bucket_main_bytes();
+
+    const Table& table;
+    const BulkSlices& bulk;
+    Unit* image;  // the slice in shared memory
+    u32* left;    // vectors that are left
+
+    WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk)
+        : table(table), bulk(bulk), image(reinterpret_cast<Unit*>(Block::scratch()))
+    {
+        left = reinterpret_cast<u32*>(Block::scratch() + slice_bytes());
+    }
+
+    WARPSET_FN u32 slice_bytes() const { return table.view.slice_buckets * bucket_bytes; }
+
+    WARPSET_FN void run() const
+    {
+        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile, so one thread
+        // reads the count for its whole block. (If it is not 0 by then, the block reads its slices, which are EMPTY.)
+        // Relaxed: a block needs only its own slices, which no other block of this kernel writes.
+        if (Block::thread() == 0) *left = platform::load_relaxed(table.view.stored) == 0;
+        Block::sync();
+        const bool is_empty = *left != 0;
+        Block::sync();
+        const u64 step = platform::Grid::threads() / Of::block();
+        u64 hits = 0;
+        for (u64 slice = platform::Grid::thread() / Of::block(); slice < bulk.slices; slice += step) {
+            const u64 offered = bulk.sizes[slice];
+            const u32 count = static_cast<u32>(offered < bulk.capacity ? offered : bulk.capacity);
+            if (count != 0) hits += fill(slice, count, is_empty);
+        }
+        // The hits of a thread are fewer than 2^32, and so are those of a warp.
+        const u32 sum = platform::Warp::sum_up_to(static_cast<u32>(hits));
+        if (platform::Warp::lane() != platform::Warp::size - 1 || sum == 0) return;
+        platform::add_relaxed(table.view.stored, sum);
+        if (bulk.counts) platform::add_relaxed(&bulk.counts->hits, sum);
+    }
+
+private:
+    WARPSET_FN u32 fill(u64 slice, u32 count, bool is_empty) const
+    {
+        const u64 first = slice * table.view.slice_buckets;
+        u128* const slots = reinterpret_cast<u128*>(table.view.slots + table.layout.main_offset(first));
+        u128* const rows = reinterpret_cast<u128*>(image);
+        const u32 thread = Block::thread(), threads = Of::block(), row_count = slice_bytes() / sizeof(u128);
+        if (thread == 0) *left = 0;
+        if (is_empty) {
+            for (u32 slot = thread; slot < table.view.slice_buckets * slots_per_bucket; slot += threads)
+                table.empty_chunk(table.empty_class(first + slot / slots_per_bucket, slot % slots_per_bucket), image[slot]);
+        } else {
+            WARPSET_UNROLL_BY(4)
+            for (u32 row = thread; row < row_count; row += threads) rows[row] = slots[row];
+        }
+        Block::sync();
+        const Unit* const vectors = reinterpret_cast<const Unit*>(bulk.vectors) + slice * bulk.capacity;
+        u32 hits = 0;
+        bool some_left = false;
+        // The next vector is requested before this one is put.
+        Unit next{};
+        if (thread < count) next = platform::load_input(vectors + thread);
+        for (u32 at = thread; at < count; at += threads) {
+            const Unit unit = next;
+            if (at + threads < count) next = platform::load_input(vectors + at + threads);
+            const Outcome outcome = put(first, unit);
+            hits += outcome == Outcome::New;
+            some_left |= outcome == Outcome::Pending;
+            if (bulk.outcomes) bulk.outcomes[slice * bulk.capacity + at] = static_cast<u8>(outcome);
+        }
+        if (some_left) platform::fetch_add_shared(left, 1);
+        Block::sync();
+        WARPSET_UNROLL_BY(4)
+        for (u32 row = thread; row < row_count; row += threads) slots[row] = rows[row];
+        // Relaxed: only the uniqueness of the place matters. The list is read by a later kernel.
+        if (thread == 0 && *left != 0) bulk.left[platform::fetch_add_relaxed(bulk.left_count, 1)] = slice;
+        Block::sync();
+        return hits;
+    }
+
+    // Whether some slots may not hold the vector, because it is EMPTY there.
+    WARPSET_FN bool may_be_barred(Unit unit) const
+    {
+        Unit empty;
+        table.empty_chunk(0, empty);
+        // The class is in the low bits of the first word.
+        return (unit ^ empty) < table.layout.empty_classes();
+    }
+
+    // Find-or-put in the slice. Pending: the vector is left.
+    //
+    // In each turn a lane reads a bucket, and claims a slot at most once, so that the lanes of a warp do both together.
+    WARPSET_FN Outcome put(u64 first, Unit unit) const
+    {
+        if (may_be_barred(unit)) return Outcome::Pending;
+        Probe probe = Probe::of_first_bucket(Of::hash(table, bulk.seeds, unit), table.view);
+        u32 in_slice = static_cast<u32>(probe.bucket) & table.view.slice_mask, index = 0;  // slots before `index` are different
+        while (true) {
+            const u32 class_of_bucket = Table::class_of_bucket(first + in_slice);
+            Unit* const bucket = image + in_slice * slots_per_bucket;
+            const Candidate candidate = candidate_in(bucket, class_of_bucket, unit, index);
+            if (candidate.holds) return Outcome::Seen;
+            if (candidate.index < slots_per_bucket) {
+                Unit empty;
+                table.empty_chunk(table.class_in(class_of_bucket, candidate.index), empty);
+                // Relaxed: the value read is the value compared. Only threads of this block use the slice.
+                const Unit now = platform::compare_and_swap_shared(bucket + candidate.index, empty, unit);
+                const Decision decision = warpset::decision(now, empty, unit);
+                if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+            }
+            index = candidate.index + 1;
+            if (index < slots_per_bucket) continue;
+            index = 0;
+            if (probe.probes == 0) probe.make_step(table.view);
+            if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;
+        }
+    }
+
+    // The first slot of a bucket, from `index` on, that is not decided against the vector; the number of slots if there is none.
+    struct Candidate {
+        u32 index;
+        bool holds;  // the vector
+    };
+
+    WARPSET_FN Candidate candidate_in(const Unit* bucket, u32 class_of_bucket, Unit unit, u32 index) const
+    {
+        constexpr u32 rows = bucket_bytes / 16, in_row = 16 / sizeof(Unit);
+        platform::Row<Unit, in_row> seen[rows];
+        WARPSET_UNROLL
+        for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * in_row, seen[row]);
+        Candidate candidate{slots_per_bucket, false};
+        WARPSET_UNROLL
+        for (u32 from_end = 1; from_end <= slots_per_bucket; ++from_end) {
+            const u32 slot = slots_per_bucket - from_end;
+            const Unit now = seen[slot / in_row].chunk[slot % in_row];
+            Unit empty;
+            table.empty_chunk(table.class_in(class_of_bucket, slot), empty);
+            if (slot >= index && (now == unit || now == empty)) candidate = {slot, now == unit};
+        }
+        return candidate;
+    }
+};
+
+// Step 3. The first thread of the grid also adds the number of vectors of the batch to its counts.
+template <class Table>
+WARPSET_FN void put_left(const Table& table, const BulkSlices& bulk)
+{
+    using Of = Bulk<Table>;
+    using Block = platform::Block;
+    const u64 count = *bulk.left_count, step = platform::Grid::threads() / Block::threads();
+    for (u64 number = platform::Grid::thread() / Block::threads(); number < count; number += step) {
+        const u64 slice = bulk.left[number], offered = bulk.sizes[slice];
+        const u64 start = slice * bulk.capacity, end = start + (offered < bulk.capacity ? offered : bulk.capacity);
+        for (u64 at = start + Block::thread(); at < end; at += Block::threads()) {
+            if (bulk.outcomes && bulk.outcomes[at] != static_cast<u8>(Outcome::Pending)) continue;
+            const auto unit = platform::load_input(reinterpret_cast<const typename Of::Unit*>(bulk.vectors) + at);
+            const Outcome outcome = Of::put_directly(table, unit, bulk.counts);
+            if (bulk.outcomes) bulk.outcomes[at] = static_cast<u8>(outcome);
+        }
+    }
+    if (bulk.counts && platform::Grid::thread() == 0) platform::add_relaxed(&bulk.counts->offered, bulk.offered);
+}
+
+}  // namespace warpset
