@@ -19,7 +19,7 @@ struct Case {
     before: Batch,
     grow: Box<GrowArgument>,
     /// Arguments of the launches of waves, in their order. If there is one wave, nothing is kept.
-    waves: Vec<Box<GrowArgument>>,
+    waves: Vec<GrowArgument>,
     /// Argument of the trial, which must live as long as its launch.
     trial: Box<GrowArgument>,
     after: Batch,
@@ -96,10 +96,10 @@ impl Program for SliceGrowth {
         // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own.
         let parts = larger_slices.div_ceil(slices_a_part as u64);
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
-        let waves: Vec<Box<GrowArgument>> = [middle..parts, 0..middle]
+        let waves: Vec<GrowArgument> = [middle..parts, 0..middle]
             .into_iter()
             .take(if middle == 0 { 1 } else { 2 })
-            .map(|wave| Box::new(GrowArgument { first: wave.start, last: wave.end, ..*grow }))
+            .map(|wave| GrowArgument { first: wave.start, last: wave.end, ..*grow })
             .collect();
         let trial = Box::new(GrowArgument {
             writes: 0,
