@@ -95,8 +95,8 @@ pub(crate) fn node_bytes(buckets: u64) -> u64 {
 /// Slots of a slice (core/probe.cuh), whatever the width of a vector: fewer would differ more in their number of vectors.
 const SLICE_SLOTS: u64 = 8192;
 
-/// Least number of slots of a table of several slices. Rounding up to whole slices then adds at most an eighth. A smaller table is
-/// one slice of a prime number of buckets.
+/// Least number of slots of a table of several slices. Rounding up to whole slices then adds at most an eighth. A smaller table
+/// is one slice of a prime number of buckets.
 const LEAST_SLICED: u64 = 8 * SLICE_SLOTS;
 
 /// How the buckets that are probed by hashing are divided: the fields of views that probe.cuh reads.

@@ -136,7 +136,7 @@ fn memory_is_known_for_few_vectors<S: Kind>(device: &Device) {
     let table = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(2), 2).grows(true).build(device).unwrap();
     let bytes = [0, 1, 2, 100].map(|vectors| table.memory_for(vectors).unwrap().expect("a table of this size"));
     assert!(bytes[0] > 0 && bytes.is_sorted(), "{bytes:?}");
-    // What a number of vectors needs does not depend on the size of the table that is asked.
+    // The size of the table that is asked does not matter.
     let larger = S::with_few_nodes(VectorTable::<S>::builder(4).capacity(5000), 2).grows(true).build(device).unwrap();
     let [of_small, of_large] = [&table, &larger].map(|table| table.memory_for(1_000_000).unwrap());
     assert_eq!(of_small, of_large);

@@ -14,9 +14,9 @@
 // the lane sees it as EMPTY and as equal, and later as neither. Either way the lane leaves it.
 //
 // For one word this is faster in every cell of the table below, with 39 registers instead of 47 and half of the instructions. For
-// two words new vectors gain 2 % and seen ones lose 1 %; for four words (a half of a bucket at a time) all lose. So registers and
-// warps are not what limits these searches: with 32 registers and 64 warps the same search is 5 to 10 % slower than with 39 and 48.
-// Rates on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9:
+// two words new vectors gain 2 % and seen ones lose 1 %; for four words (a half of a bucket at a time) all lose. So registers
+// and warps are not what limits these searches: with 32 registers and 64 warps the same search is 5 to 10 % slower than with 39
+// and 48. Rates on an H200, 2^27 vectors, duplication 2, G/s at fill 0.25 / 0.7 / 0.9:
 //
 //   | words | search, warps a multiprocessor | new                | seen               | found              |
 //   |-------|--------------------------------|--------------------|--------------------|--------------------|

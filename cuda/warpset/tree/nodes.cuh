@@ -169,8 +169,8 @@ struct NodeTable {
         while (Warp::ballot(searching) != 0) {
             const u64 read = searching ? load(at + side) : empty;
             const u32 from_other = Warp::shuffle(half(read, 1 - side), Warp::lane() ^ 1);
-            // Both slots of a bucket are read together. If neither holds the node, it belongs in the first EMPTY one; without one,
-            // the search goes on.
+            // Both slots of a bucket are read together. If neither holds the node, it belongs in the first EMPTY one; without
+            // one, the search goes on.
             u32 chosen = slots_per_bucket;
             bool open = false;
             WARPSET_UNROLL

@@ -257,7 +257,7 @@ fn picture(options: &Options, interpreted: &Interpreted, checks: &Checks, run: O
         .context("--export: the picture cannot be written")
 }
 
-/// Writes the page of `--report`, prints the report, and returns its exit code. `page`: the file, and the part that shows the run.
+/// Writes the page of `--report`, prints the report, and returns its exit code. `page`: the file, and the part with the run.
 fn print(mut report: Report, options: &Options, page: Option<(Output, String)>, colored: &str) -> Result<u8> {
     let mut summary = report.summary();
     if let Some((output, path)) = page {
