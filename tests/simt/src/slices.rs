@@ -19,7 +19,7 @@ struct Case {
     before: Batch,
     grow: Box<GrowArgument>,
     /// Arguments of the launches of waves, in their order. If there is one wave, nothing is kept.
-    waves: Vec<Box<GrowArgument>>,
+    waves: Vec<GrowArgument>,
     /// Argument of the trial, which must live as long as its launch.
     trial: Box<GrowArgument>,
     after: Batch,
@@ -94,12 +94,12 @@ impl Program for SliceGrowth {
             vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() * table.slots as usize).cast(),
         });
         // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own.
-        let parts = larger_slices.div_ceil(slices_a_part);
+        let parts = larger_slices.div_ceil(slices_a_part as u64);
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
-        let waves: Vec<Box<GrowArgument>> = [middle..parts, 0..middle]
+        let waves: Vec<GrowArgument> = [middle..parts, 0..middle]
             .into_iter()
-            .filter(|wave| middle == 0 && wave.start < wave.end || middle > 0)
-            .map(|wave| Box::new(GrowArgument { first: wave.start, last: wave.end, ..*grow }))
+            .take(if middle == 0 { 1 } else { 2 })
+            .map(|wave| GrowArgument { first: wave.start, last: wave.end, ..*grow })
             .collect();
         let trial = Box::new(GrowArgument {
             writes: 0,
