@@ -8,7 +8,7 @@ use crate::pictures::chart::Chart;
 use indicatif::HumanCount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 use warpset_model::interpreter::Step;
 use warpset_model::ir::Model;
 use warpset_model::trace::{Attempt, States, source_lines, step_lines, whole_state_parts};
@@ -219,40 +219,8 @@ fn command() -> String {
     std::iter::once("explore".into()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// The program, its version, and the date and time.
+/// The program, its version, and the date and time in UTC.
 fn about() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    format!("{} {}, {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), date(since))
-}
-
-/// The date and time of a number of seconds since 1970, in UTC.
-fn date(seconds: u64) -> String {
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let (mut year, mut days) = (1970, seconds / 86_400);
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let mut month = 0;
-    for length in [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        month += 1;
-        if days < length {
-            break;
-        }
-        days -= length;
-    }
-    let [hour, minute, second] = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
-    format!("{year}-{month:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC", days + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-
-    #[test]
-    fn dates_have_leap_years() {
-        let expected =
-            ["1970-01-01 00:00:00 UTC", "2000-02-29 12:34:56 UTC", "2100-03-01 00:00:00 UTC", "2026-12-31 23:59:59 UTC"];
-        assert_eq!([0, 951_827_696, 4_107_542_400, 1_798_761_599].map(date), expected);
-    }
+    let now = humantime::format_rfc3339_seconds(SystemTime::now());
+    format!("{} {}, {now}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
 }
