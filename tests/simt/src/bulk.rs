@@ -29,7 +29,7 @@ struct Case {
     counts: u64,
     find: Batch,
     /// Arguments of the launches.
-    _steps: Vec<Box<BulkArgument>>,
+    _steps: Vec<BulkArgument>,
 }
 
 impl BulkPut {
@@ -108,8 +108,8 @@ impl Program for BulkPut {
         seeds[..=kernels.width()].copy_from_slice(memory.read_at(table.view.roots.seeds, kernels.width() + 1));
         let view = BatchView { vectors: words as u64, count, outcomes, counts, ..BatchView::default() };
         let (passes, of_slices) = plan.arguments(scratch, &view, seeds);
-        let step = |pass| Box::new(BulkArgument { view: table.view, pass, slices: of_slices });
-        let steps: Vec<Box<BulkArgument>> = passes.into_iter().chain([BulkPass::default()]).map(step).collect();
+        let step = |pass| BulkArgument { view: table.view, pass, slices: of_slices };
+        let steps: Vec<BulkArgument> = passes.into_iter().chain([BulkPass::default()]).map(step).collect();
         let [partition, replay] = plan.shared_bytes(vector_bytes).map(|bytes| bytes as usize);
         let (of_slices, of_passes) = steps.split_last().expect("there is a step");
         let fill = kernels.table_bytes(slice_buckets) + 16;
