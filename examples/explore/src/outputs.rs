@@ -30,8 +30,8 @@ impl Outputs {
             output.iter().try_for_each(|output| output.ensure_is_not("the model", model))?;
             Ok::<_, Error>(output)
         };
-        files.trace.as_deref().map_or(Ok(()), ensure_form_is_known)?;
         let trace = open("--trace", files.trace.as_deref())?;
+        files.trace.as_deref().map_or(Ok(()), ensure_form_is_known)?;
         let report = open("--report", files.report.as_deref())?;
         let mut record = open("--record", files.record.as_deref())?;
         let export = open("--export", files.export.as_deref())?;

@@ -24,7 +24,12 @@ pub fn violations_come_with_the_shortest_path(place: TableOnDevice) {
             "goal reached: farmer and wolf and goat and cabbage",
         ),
         ("mailbox", &["--deadlock"], 24, "deadlock: no step is possible"),
-        ("mailbox", &["--invariant", "Consumer.number / (2 - Consumer.number) < 9"], 8, "fault in a condition: division by zero"),
+        (
+            "mailbox",
+            &["--invariant", "Consumer.number / (2 - Consumer.number) < 9"],
+            8,
+            "fault in the condition `Consumer.number / (2 - Consumer.number) < 9`: division by zero",
+        ),
         ("river", &["--invariant", "false"], 0, "invariant violated: false"),
     ] {
         let file = TempDir::new().unwrap();
