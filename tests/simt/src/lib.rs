@@ -23,6 +23,7 @@ pub mod trace;
 
 #[cfg(feature = "kernels")]
 pub mod bulk;
+#[cfg(feature = "kernels")]
 pub mod checks;
 #[cfg(feature = "kernels")]
 pub mod compact;
