@@ -20,17 +20,18 @@ use warpset_support::numbers::counted;
 const HEAD: &str = r#"<!DOCTYPE html>
 <html xmlns="http://www.w3.org/1999/xhtml" lang="en"><head><meta charset="utf-8"/>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"/>
-<meta name="color-scheme" content="light dark"/>
+<meta name="color-scheme" content="light dark"/><meta name="viewport" content="width=device-width"/>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222; background: #fff; }
 table { border-collapse: collapse; } td, th { text-align: left; vertical-align: top; padding: .2em 1em .2em 0; }
 tr { border-bottom: 1px solid #8884; } h1 { overflow-wrap: anywhere; } code { white-space: pre-wrap; overflow-wrap: anywhere; }
 .good { color: #176b2c; } .bad { color: #b3141a; font-weight: bold; } .open { color: #7a5200; }
 .chart { overflow-x: auto; background: #fff; } summary { cursor: pointer; } .bars { fill: #36c; max-width: 100%; }
-pre { overflow-x: auto; max-width: 60em; margin: 0; } .code tr { border: 0; } .path, :target { background: #fd08; } .code td { padding: 0 1em 0 0; } :focus-visible { outline: 2px solid #36c; }
+pre { overflow-x: auto; max-width: 60em; margin: 0; } .code tr { border: 0; } .code td { padding: 0 1em 0 0; }
+.path { background: #fd08; } .fault { background: #f888; } :target { outline: 2px solid #c60; } :focus-visible { outline: 2px solid #36c; }
 @media (prefers-color-scheme: dark) {
   body { color: #ddd; background: #161616; } .good { color: #6fce86; } .bad { color: #ff8a8a; } .open { color: #e5b95c; }
-  .bars { fill: #7aa5ff; }
+  .bars { fill: #7aa5ff; } .path { background: #fd02; } .fault { background: #f004; }
 }
 </style>
 "#;
@@ -39,12 +40,11 @@ pre { overflow-x: auto; max-width: 60em; margin: 0; } .code tr { border: 0; } .p
 /// and what is said below its steps.
 pub fn path(model: &Model, run: &Run, chart: &Chart, states: States, sentences: [&[String]; 2]) -> String {
     let paragraphs = |class: &str, sentences: &[String]| -> String {
-        sentences.iter().map(|sentence| format!("<p class=\"{class}\">{}</p>\n", xml(sentence))).collect()
+        sentences.iter().map(|sentence| format!("<p{class}>{}</p>\n", xml(sentence))).collect()
     };
     let [ending, closing] = sentences;
-    let mut text = format!("<h2>Path</h2>\n{}<table>", paragraphs("bad", ending));
+    let mut text = format!("<h2>Path</h2>\n{}<table>", paragraphs(" class=\"bad\"", ending));
     text += "<tr><th>step</th><th>what happens</th><th>line</th><th>state</th></tr>\n";
-    let open = if states == States::Whole { " open=\"open\"" } else { "" };
     let code =
         |lines: &[String]| lines.iter().map(|line| format!("<code>{}</code>", xml(line))).collect::<Vec<_>>().join("<br/>");
     let mut row = |number: &str, what: &str, lines: &[usize], state: &str| {
@@ -54,6 +54,9 @@ pub fn path(model: &Model, run: &Run, chart: &Chart, states: States, sentences: 
     };
     for number in 0..run.states.len() {
         let begins = if run.begins == Some(number) { " (the loop begins here)" } else { "" };
+        // The last state is why the path is shown.
+        let is_open = states == States::Whole || number + 1 == run.states.len();
+        let open = if is_open { " open=\"open\"" } else { "" };
         let state = changed_state(model, number.checked_sub(1).map(|before| &*run.states[before]), &run.states[number]);
         let state = format!("<details{open}><summary>state {number}{begins}</summary><code>{state}</code></details>");
         let Some(step) = number.checked_sub(1).map(|before| run.steps[before]) else {
@@ -105,8 +108,8 @@ pub fn listing(model: &Model, run: Option<&Run>, coverage: Option<&Coverage>) ->
         return String::new();
     }
     let moved = run.iter().flat_map(|run| run.steps.iter().flatten()).flat_map(|step| source_lines(model, *step));
-    let failed = run.and_then(|run| run.attempt.as_ref()).map(|attempt| source_lines(model, alone(attempt)));
-    let of_path: BTreeSet<usize> = moved.chain(failed.into_iter().flatten()).collect();
+    let failed = run.and_then(|run| run.attempt.as_ref()).map_or_else(Vec::new, |attempt| source_lines(model, alone(attempt)));
+    let of_path: BTreeSet<usize> = moved.chain(failed.iter().copied()).collect();
     let mut shown: BTreeSet<usize> = (1..=if total > MOST_LINES { AROUND } else { total }).collect();
     for line in &of_path {
         shown.extend(
@@ -124,7 +127,8 @@ pub fn listing(model: &Model, run: Option<&Run>, coverage: Option<&Coverage>) ->
         text += &left_out(last, number - 1);
         last = number;
         let (count, class) = match steps.as_ref().and_then(|steps| steps.get(&number)) {
-            Some((sum, is_missing)) => (HumanCount(*sum).to_string(), if *is_missing { "bad" } else { "good" }),
+            Some((sum, true)) => (HumanCount(*sum).to_string(), " class=\"bad\""),
+            Some((sum, false)) => (HumanCount(*sum).to_string(), " class=\"good\""),
             None => (String::new(), ""),
         };
         let count = if steps.is_some() { format!("<td>{count}</td>") } else { String::new() };
@@ -132,13 +136,14 @@ pub fn listing(model: &Model, run: Option<&Run>, coverage: Option<&Coverage>) ->
             Some((at, _)) => (&line[..at], " ..."),
             None => (line, ""),
         };
-        let row = if of_path.contains(&number) { " class=\"path\"" } else { "" };
+        let row = match of_path.contains(&number) {
+            _ if failed.contains(&number) => " class=\"fault\"",
+            true => " class=\"path\"",
+            false => "",
+        };
         let line = xml(&kept.replace('\t', "    "));
-        writeln!(
-            text,
-            "<tr id=\"L{number}\"{row}><td>{number}</td>{count}<td class=\"{class}\"><code>{line}{more}</code></td></tr>"
-        )
-        .expect("a string can be written to");
+        writeln!(text, "<tr id=\"L{number}\"{row}><td>{number}</td>{count}<td{class}><code>{line}{more}</code></td></tr>")
+            .expect("a string can be written to");
     }
     text + &left_out(last, total) + "</table>\n"
 }
@@ -180,7 +185,7 @@ fn levels(sizes: &[u64]) -> String {
     let width = pitch * sizes.len().div_ceil(of_bar);
     format!(
         "<h2>Levels</h2>\n<svg class=\"bars\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" \
-         height=\"{HEIGHT}\"><title>States of each level, {} at most</title>\n{bars}</svg>\n",
+         height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\"><title>States of each level, {} at most</title>\n{bars}</svg>\n",
         HumanCount(most)
     )
 }
@@ -205,8 +210,12 @@ pub fn page(summary: &Summary, [path, listing]: [String; 2]) -> String {
     let rows: String = rows.iter().map(row).collect();
     let levels = summary.levels.as_deref().map(levels).unwrap_or_default();
     let (name, about) = (xml(&summary.model), xml(&about()));
+    let verdict = match summary.checks.iter().any(|check| check.verdict == Decision::Violated) {
+        true => ": VIOLATED",
+        false => "",
+    };
     format!(
-        "{HEAD}<title>{name}</title></head>\n<body><h1>{name}</h1>\n<p><code>{}</code><br/>{about}</p>\n<h2>Checks</h2>\n\
+        "{HEAD}<title>{name}{verdict}</title></head>\n<body><h1>{name}</h1>\n<p><code>{}</code><br/>{about}</p>\n<h2>Checks</h2>\n\
          <ul>\n{checks}</ul>\n{path}<h2>Run</h2>\n<table>\n{rows}</table>\n{levels}{listing}</body></html>\n",
         xml(&command())
     )
