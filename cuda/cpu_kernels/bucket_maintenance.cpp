@@ -1,5 +1,5 @@
-// All of bucket tables that is no search: kernels for any width and layout, whose time matters less than that to compile them for
-// each.
+// Everything for bucket tables except searches and growth. These kernels serve any width and layout: compiling one for each would
+// cost more time than it saves.
 #include "kernels.hpp"
 
 namespace warpset {

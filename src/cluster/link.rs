@@ -54,8 +54,8 @@ impl Link {
 
     /// Sends this record to all ranks, and returns the records of all, by rank.
     ///
-    /// A checksum proves nothing about its sender, so every use of a number in a record checks that number: `check_rows`,
-    /// `check_sizes`, `check_answers` and `check_most` (record.rs), `Config::check` (builder.rs).
+    /// A right checksum shows that a record was not damaged, not that its numbers are valid. So each number is checked before it
+    /// is used: `check_rows`, `check_sizes`, `check_answers` and `check_most` (record.rs), `Config::check` (builder.rs).
     ///
     /// # Errors
     ///

@@ -309,8 +309,8 @@ impl SharedState {
         }
     }
 
-    /// Waits for a change, for at most `time`. During the first `awake` after `began` the thread only yields, because waking a
-    /// thread takes longer than most messages take to arrive.
+    /// Waits for a change, at most for `time`. It may return early. Until `awake` has passed since `began`, it yields instead of
+    /// sleeping: waking a thread takes longer than most messages take to arrive.
     fn wait<'a>(
         &'a self,
         state: MutexGuard<'a, State>,

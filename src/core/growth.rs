@@ -310,7 +310,9 @@ impl RawTable {
         self.grow_from_beside(call, from, to, u64::MAX)
     }
 
-    /// As [`grow_from`](Self::grow_from), but may use up to `spare` bytes besides both tables, if that is faster.
+    /// As [`grow_from`](Self::grow_from). `spare`: bytes that stay free if the growth goes as forecast. They may be used if that
+    /// is faster. In this order: only the index; only the roots of trees; in place; into a second table, slice by slice, else
+    /// by find-or-put.
     fn grow_from_beside(&self, call: &'static str, from: Size, to: Size, spare: u64) -> Result<()> {
         let (spec, buckets) = self.fitting(to)?;
         let parameters = Parameters::new(&self.options, &self.seeds, spec, buckets, to)?;
@@ -334,7 +336,8 @@ impl RawTable {
         if self.grow_in_place(&mut sized, &parameters, now.slots)? {
             return sized.complete();
         }
-        // More vectors than usual would be left, so the table needs a second one after all.
+        // More vectors than usual would be left, so the table needs a second one after all. The forecast was a growth in place,
+        // which adds only the difference of the sizes. A second table takes as many bytes more as the present one has.
         if sized.store.bytes_beside(&parameters, now.slots).is_some() && spare < self.bytes_of(&sized) {
             let geometry = self.geometry.of_spec(spec);
             let (taken, needed) = (self.bytes_of(&sized), spec.bytes(&geometry, buckets));

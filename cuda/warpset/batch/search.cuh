@@ -2,7 +2,8 @@
 //
 // `SearchBatch` has two bodies. On a machine with several lanes a warp, the lanes share the work (bucket/warp_search.cuh,
 // bucket/lane_search.cuh, compact/search.cuh). On a machine with one lane a warp, each thread interleaves several searches
-// (bucket/thread_search.cuh, compact/search.cuh).
+// (bucket/thread_search.cuh, compact/search.cuh). Bucket tables on a CPU have a loop of their own, cpu_kernels/bucket.hpp, which
+// also uses the filter.
 #pragma once
 
 #include "warpset/bucket/builder.cuh"

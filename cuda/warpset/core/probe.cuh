@@ -35,7 +35,7 @@ namespace warpset {
 struct Probe {
     u64 bucket;
     u32 step;    // odd; less than `slice_buckets`
-    u32 probes;  // number of buckets that the sequence has left
+    u32 probes;  // number of buckets that the sequence has gone past
 
     template <class View>
     WARPSET_FN static Probe start(u64 hash, const View& view)

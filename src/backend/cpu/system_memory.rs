@@ -11,6 +11,8 @@ pub(super) fn name(threads: usize) -> String {
     if threads == 1 { "CPU (1 thread)".into() } else { format!("CPU ({threads} threads)") }
 }
 
+/// Checks that this number of bytes is free.
+///
 /// # Errors
 ///
 /// [`Error::OutOfMemory`] if fewer than `bytes` are free.

@@ -1,8 +1,8 @@
 //! Programs that are compiled ahead of use, each by its own thread, while a context is made. Neither compiling a program nor
 //! finding it on disk needs a context.
 //!
-//! A compiled program is kept until the first request for it ([`take`]), from any thread. A request gets a program only if the
-//! whole jobs are equal.
+//! A compiled program is kept until a thread requests it ([`take`]), or until its [`Jobs`] is dropped. It serves only a request
+//! whose job is equal in every field.
 
 use super::cache::Cache;
 use super::gpu::driver_version;

@@ -88,8 +88,8 @@ impl CudaStore {
         unsafe { gpu.launch(kernel, (blocks, THREADS, shared), self.stream(), &mut arguments) }
     }
 
-    /// [`Store::grown`](crate::backend::Store::grown), of tables that have slices before and afterwards. `None` also if memory is
-    /// short, or too many vectors are left.
+    /// [`Store::grown`](crate::backend::Store::grown), for tables that have slices before and after the growth. Returns `None`
+    /// for other tables, if memory is short, or if more vectors are left (bucket/growth.cuh) than their list can hold.
     pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
         let Some(Growing { then, plan, .. }) = self.by_slices(parameters, slots) else { return Ok(None) };
         self.gpu().synchronize()?;

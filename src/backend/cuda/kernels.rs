@@ -231,8 +231,8 @@ impl Kernels {
         })
     }
 
-    /// Bucket tables only. A block may have all shared memory of its multiprocessor. (That is set once, because several tables of
-    /// one spec may grow at the same time.)
+    /// The kernels of growth, for bucket tables only. A block may use all shared memory of its multiprocessor. This attribute is
+    /// set when the kernel is loaded, not at each launch: several tables of one spec share the kernel, and may grow at once.
     pub(super) fn grow(&self, gpu: &Gpu) -> Result<&GrowthKernels> {
         first_time(gpu, &self.grow, || {
             let module = gpu.table_kernels(self.spec, KernelSet::Grow)?;

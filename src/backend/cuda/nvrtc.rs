@@ -159,8 +159,8 @@ pub(crate) fn ensure_present() -> Result<()> {
     library::NVRTC.ensure_present()
 }
 
-/// Architecture for which a program is compiled: the GPU's own if this NVRTC knows it, otherwise the newest older virtual one,
-/// from which the driver compiles.
+/// Returns the architecture to compile for, and whether it is the GPU's own. If this NVRTC does not know the GPU's architecture,
+/// it is the newest older one that it knows. NVRTC then makes PTX, which the driver compiles for the GPU.
 fn architecture(capability: (u32, u32)) -> Result<(String, bool)> {
     let wanted = (capability.0 * 10 + capability.1) as i32;
     let mut count = 0;

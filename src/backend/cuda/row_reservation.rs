@@ -41,8 +41,8 @@ impl CudaStore {
                 self.count_given(&mut words)?;
             }
             let needed = bytes_for(words.bound + count);
-            // Grows in steps of a quarter, but not beyond one row for each slot, because more vectors cannot be stored. A table
-            // with a memory limit has so few slots that this many rows are within the limit.
+            // Grows in steps of a quarter, but at most to one row for each slot: more vectors cannot be stored. If the table has
+            // a memory limit, its number of slots was chosen so that these rows fit.
             let most = needed.max(bytes_for(view.capacity.saturating_sub(MORE_ROWS)));
             if needed > words.memory.bytes && self.machine.grow(&mut words.memory, needed, most).is_err() {
                 self.count_given(&mut words)?;

@@ -2,9 +2,9 @@
 // stack.
 //
 // The variants of the thesis are parameters:
-//   - the base case (6.3.1): a call for each word, which returns the word (Stack), or for each pair of words (StackOfLeaves);
-//   - the part of a node that a lane compares (6.3.2): 32 bits of a node, in a *node group* of two lanes (Two;
-//     NodeTable::find_by_two), or all 64 (One).
+//   - the base case (6.3.1): recursion ends at one word (Stack), or at a pair of words (StackOfLeaves);
+//   - the lanes that compare a node (6.3.2): a *node group* of two lanes, 32 bits each (Two; NodeTable::find_by_two), or one
+//     lane, all 64 bits (One).
 // The thesis also has buckets for more lanes. Here the node table has buckets of two slots, which one or two lanes read at once.
 //
 // The functions are not inlined. Each depth has its own function, so that the compiler knows how much stack the calls take. The

@@ -1,9 +1,9 @@
 //! Breadth-first exploration, level by level, over a table of the library.
 //!
-//! A level is expanded in rounds, and a round in pieces. One thread at a time takes a piece: it computes the successors, offers
-//! them to the table in one batch, and keeps the new ones for the next level. Only one thread grows the table, and only between
-//! rounds; successors that were rejected because the table was full are offered again after it has grown. If memory gets too
-//! short to list the states that wait, they are marked in the table (waiting.rs).
+//! A level is expanded in rounds, and a round in pieces. Threads expand pieces in parallel, one thread a piece: it computes the
+//! successors, offers them to the table in batches, and keeps the new ones for the next level. Only one thread grows the table,
+//! and only between rounds; successors that were rejected because the table was full are offered again after it has grown. If
+//! memory gets too short to list the states that wait, they are marked in the table (waiting.rs).
 
 mod level;
 mod round;
