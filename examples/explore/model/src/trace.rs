@@ -241,15 +241,17 @@ fn move_line(model: &Model, id: TransitionId, message: Option<&Message>) -> Stri
     format!("{}: {}{notes}", escaping::line(&process.name), if has_statement { statement } else { moved })
 }
 
-/// `line 7`; with the column if another transition of the process reads the same.
+/// `line 7`; with the column if another transition of the process there has the same text.
 fn place_in_text(model: &Model, id: TransitionId) -> String {
     let of = &model.transitions[id];
-    let key = |of: &Transition| (of.process, of.from, of.to, of.span.line);
-    let mut alike = (0..model.transitions.len()).filter(|other| *other != id && key(&model.transitions[*other]) == key(of));
-    let column = if alike.any(|other| statement(model, other) == statement(model, id)) {
-        format!(", column {}", of.span.column)
-    } else {
-        String::new()
+    let text = model.source.piece(of.span);
+    // Transitions are in the order of the text, so those of this line are beside this one.
+    let is_near = |other: &&Transition| other.process == of.process && other.span.line == of.span.line;
+    let (before, after) = (model.transitions[..id].iter().rev(), model.transitions[id + 1..].iter());
+    let is_alike = |other: &Transition| other.from == of.from && other.to == of.to && model.source.piece(other.span) == text;
+    let column = match before.take_while(is_near).chain(after.take_while(is_near)).any(is_alike) {
+        true => format!(", column {}", of.span.column),
+        false => String::new(),
     };
     format!("line {}{column}", of.span.line)
 }
