@@ -28,18 +28,18 @@
 // A slice goes on a list if some of its vectors are left. If outcomes are wanted, these are the vectors without one. Otherwise
 // all vectors of the slice are put once more: those that were put are Seen, so counting New and Full counts each vector once.
 //
-// One H200, 2^26 vectors (`cargo bench --bench bulk`), rate in bulk / rate of ordinary find-or-put. First into an empty table, by
+// One H200, 2^27 vectors (`cargo bench --bench bulk`), rate in bulk / rate of ordinary find-or-put. First into an empty table, by
 // the fill afterwards; then into a table that is 0.3 full, half of the batch seen, by vectors / slots:
 //
 //   | words | results  | 0.25        | 0.7         | 0.9         | 0.95        | 1/8  | 1/4  | 1/2  | 1    |
 //   |-------|----------|-------------|-------------|-------------|-------------|------|------|------|------|
-//   | 1     | counts   | 1.59 - 1.81 | 1.48 - 1.71 | 1.12 - 1.32 | 0.66 - 0.79 | 0.77 | 1.07 | 1.26 | 1.41 |
-//   | 1     | outcomes | 1.17 - 1.33 | 1.10 - 1.28 | 1.00 - 1.14 | 0.91 - 1.04 | 0.62 | 0.82 | 0.95 | 1.04 |
-//   | 2     | counts   | 1.50 - 1.59 | 1.34 - 1.52 | 1.27 - 1.41 | 1.04 - 1.09 | 0.62 | 0.93 | 1.16 | 1.27 |
-//   | 2     | outcomes | 1.11 - 1.20 | 1.03 - 1.19 | 1.01 - 1.13 | 0.95 - 1.04 | 0.54 | 0.75 | 0.89 | 0.95 |
+//   | 1     | counts   | 1.71 - 1.86 | 1.63 - 1.86 | 1.35 - 1.56 | 0.79 - 0.88 | 0.94 | 1.24 | 1.43 | 1.52 |
+//   | 1     | outcomes | 1.20 - 1.34 | 1.19 - 1.37 | 1.12 - 1.26 | 1.01 - 1.12 | 0.72 | 0.92 | 1.05 | 1.07 |
+//   | 2     | counts   | 1.51 - 1.64 | 1.44 - 1.62 | 1.35 - 1.50 | 1.10 - 1.20 | 0.70 | 1.01 | 1.20 | 1.30 |
+//   | 2     | outcomes | 1.10 - 1.22 | 1.08 - 1.23 | 1.05 - 1.18 | 1.00 - 1.11 | 0.59 | 0.79 | 0.90 | 0.95 |
 //
-// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.62 to 1.13, with outcomes 0.33 to
-// 0.77. At fill 0.95 many slices have vectors that are left, and without outcomes all vectors of these are put twice. Vectors of
+// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.61 to 1.18, with outcomes 0.32 to
+// 0.73. At fill 0.95 many slices have vectors that are left, and without outcomes all vectors of these are put twice. Vectors of
 // 4 words took 0.76 to 0.95 of the ordinary rate, so kernels exist for 1 and 2 words only. Parts of 16 MiB in L2 gain nothing.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for

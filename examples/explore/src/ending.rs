@@ -191,7 +191,7 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// What a report shows step by step: a path, the run that violates a property, or the witness of a formula.
+/// The states and steps in a report: a path, the run that violates a property, or the witness of a formula.
 struct Shown<'r> {
     model: &'r Model,
     checks: &'r Checks,
@@ -215,7 +215,7 @@ impl<'r> Shown<'r> {
             .or_else(|| self.witness.map(|(_, witness)| Run::of_witness(witness)))
     }
 
-    /// What its last state or its loop shows, a sentence each.
+    /// Sentences about the last state or the loop.
     fn ending(&self) -> Vec<String> {
         match (self.path, self.lasso()) {
             (Some(path), _) => path.ending(self.model, self.checks),

@@ -162,7 +162,7 @@ impl Chart {
             }
             let of_lane =
                 |lane: usize| row.moves.iter().find(|(other, _)| *other == lane).map_or("|".into(), |(_, text)| text.clone());
-            // What follows is separated by semicolons: the one at the end of a statement is not repeated.
+            // Semicolons separate the texts, so a statement loses its own at the end.
             let mut more: Vec<String> = row.statements.iter().map(|text| text.trim_end_matches(';').into()).collect();
             more.push(row.changes.clone());
             for arrow in &self.arrows {
