@@ -8,9 +8,9 @@ use crate::layout::view::BatchView;
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
 /// Only bucket tables of 1 and 2 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^26 vectors took 0.58 to 0.75
-/// of the time of ordinary find-or-put into empty tables that they filled to 0.7, and 0.78 to 0.97 with outcomes. Batches take
-/// longer in bulk if they are small against the table or fill it to 0.95, or if a few vectors are most of the batch.
+/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors took 0.54 to 0.70
+/// of the time of ordinary find-or-put into empty tables that they filled to 0.7, and 0.73 to 0.93 with outcomes. Batches may
+/// take longer in bulk if they are small against the table or fill it to 0.95, or if a few vectors are most of the batch.
 ///
 /// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
 /// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
