@@ -22,6 +22,9 @@ pub(super) const FEWEST_LISTED: u64 = 1 << 12;
 /// Minimum number of states of a part of a level: `take_marked` takes the marks of 1,024 slots at once.
 const FEWEST: u64 = 1 << 10;
 
+/// Marks and the shortest list of a part: eighths of a byte for each slot, and other bytes.
+pub(super) const LEAST_LISTS: (u64, u64) = (2, FEWEST * 5);
+
 /// Maximum number of states of a part. Progress is shown and limits are checked once for each part.
 const MOST: u64 = 1 << 24;
 

@@ -17,7 +17,7 @@
 //! many of the last levels as fit there.
 
 use super::kernel::{Kernel, allocate};
-use super::lists::{Lists, Replaced};
+use super::lists::{FEWEST_LISTED, LEAST_LISTS, Lists, Replaced};
 use super::order::Order;
 use super::program::Sources;
 use super::tallies::Tallies;
@@ -125,8 +125,8 @@ impl<'a> OnGpu<'a> {
         let rows = rows_for(bytes, width, kernel.launch.block_dim.0.into(), most_steps);
         let offers = allocate::<u32>(&stream, rows * width)?;
         let offers = offers.with_context(|| format!("no memory for {rows} successors of {width} words in a round"))?;
-        let most_fresh = (rows * ranks as u64).min(table.slots());
-        let fresh = allocate::<u64>(&stream, most_fresh + 1)?;
+        let most_fresh = rows * ranks as u64;
+        let fresh = allocate::<u64>(&stream, most_fresh)?;
         let fresh = fresh.with_context(|| format!("no memory for {most_fresh} references of states that a round stores"))?;
         let mut none = SearchState::default();
         let tallies = Tallies::new(&stream, interpreted.checks.conditions.len(), &Violating::default(), &mut none)?;
@@ -477,7 +477,7 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
 
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool> {
         let table = table.local();
-        if !self.list_marked(table)? {
+        if self.is_stuck || !self.list_marked(table)? {
             return Ok(false);
         }
         let words = self.lists(table).words(&self.order, self.next, self.stored - self.next)?;
@@ -496,7 +496,10 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         self.order = Order::none(&self.stream)?; // the new order may need this memory
         let lists = self.lists(table);
         let (order, marked) = lists.allocate(lists.first_listed(count).max(before), count, self.most_bytes)?;
-        let Some(mut order) = order else { return Ok(false) };
+        let Some(mut order) = order else {
+            self.is_stuck = true;
+            return Ok(false);
+        };
         // The new order lacks the expanded states, and the numbers of earlier levels are not used any more.
         let (next, end, stored) = match marked {
             Some(marked) => {
@@ -517,6 +520,10 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
 
     fn list_bytes(&self) -> u64 {
         self.order.bytes() + self.marked.as_ref().map_or(0, Marked::bytes)
+    }
+
+    fn least_lists(&self) -> (u64, u64) {
+        if self.kernel.spec.is_indexed() { (0, 8 * FEWEST_LISTED) } else { LEAST_LISTS }
     }
 
     fn lacks_memory(&self) -> bool {

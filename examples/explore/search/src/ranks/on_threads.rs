@@ -95,6 +95,10 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         4 * words as u64 + 8 * references as u64
     }
 
+    fn least_lists(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     fn lacks_memory(&self) -> bool {
         false
     }

@@ -12,7 +12,7 @@
 use super::agreement::{Stops, least_of};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing, Violating};
-use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
+use crate::growth::{Alike, GROW_AT_FILL, if_it_fits};
 use crate::path::explored_again;
 use anyhow::{Context, Result, ensure};
 use warpset::cluster;
@@ -364,7 +364,14 @@ impl RankSearch {
     /// Grows all tables by the same factor, if all ranks have memory for that.
     fn grow<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, sums: &Sums) -> Result<bool> {
         let Limits { bytes, is_reserved, .. } = self.limits;
-        let Some(factor) = factor_within(sums.table_bytes, sums.list_bytes, bytes, is_reserved) else { return Ok(false) };
+        let (eighths, fixed) = worker.least_lists();
+        let alike = Alike {
+            tables: sums.table_bytes,
+            lists: sums.list_bytes,
+            least_of_slots: sums.slots.saturating_mul(eighths) / 8,
+            least: fixed * table.ranks() as u64,
+        };
+        let Some(factor) = alike.factor_within(bytes, is_reserved) else { return Ok(false) };
         let ready = self.keep_error(worker.prepare_growth(table)).unwrap_or(false);
         let [ready] = table.sum([u64::from(ready)])?;
         let grown = match ready < table.ranks() as u64 {

@@ -255,6 +255,9 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     fn list_bytes(&self) -> u64 {
         Worker::<S>::list_bytes(&self.inner)
     }
+    fn least_lists(&self) -> (u64, u64) {
+        Worker::<S>::least_lists(&self.inner)
+    }
     fn lacks_memory(&self) -> bool {
         self.trouble == Some(Trouble::Unlisted) && self.rounds > 2
     }

@@ -58,6 +58,9 @@ pub trait Worker<S: Storage>: Send {
     /// Size of all lists of states, in bytes.
     fn list_bytes(&self) -> u64;
 
+    /// Least size of the lists of any rank: eighths of a byte for each slot of its table, and other bytes. Equal on all ranks.
+    fn least_lists(&self) -> (u64, u64);
+
     /// Whether a state that this rank's table has stored is in no list, because there was no memory for that.
     fn lacks_memory(&self) -> bool;
 
