@@ -264,10 +264,14 @@ impl Program for Rounds<'_> {
     }
 
     fn set_up(&mut self, memory: &mut Memory, _seed: u64) -> Vec<Vec<Grid>> {
-        let list: Vec<u32> = (0..self.last() as u32).collect();
+        // The list of a product has references of 8 bytes.
+        let bytes: Vec<u8> = match self.model().property {
+            Some(_) => (0..self.last()).flat_map(u64::to_ne_bytes).collect(),
+            None => (0..self.last() as u32).flat_map(u32::to_ne_bytes).collect(),
+        };
         self.argument.words = memory.allocate_with("states", Use::Constant, &self.states.concat());
         self.argument.tables = memory.allocate_with("tables", Use::Constant, &self.simulated.tables);
-        self.argument.states.first = memory.allocate_with("list", Use::Constant, &list) as u64;
+        self.argument.states.first = memory.allocate_with("list", Use::Constant, &bytes) as u64;
         self.argument.offers = memory.allocate("offers", Use::Shared, 4 * self.offers_words()).cast();
         self.argument.search = memory.allocate("search", Use::Shared, 8 * SEARCH_WORDS).cast();
         self.argument.marks = memory.allocate("marks", Use::Shared, 4 * self.marks_words().max(1)).cast();
