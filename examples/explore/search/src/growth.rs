@@ -184,9 +184,8 @@ mod tests {
                 assert!(used as f64 >= share * limit as f64, "{used} of {limit} from {first}");
             }
         }
-        let factor = |tables, lists, limit, is_reserved| {
-            Alike { tables, lists, ..Alike::default() }.factor_within(limit, is_reserved)
-        };
+        let factor =
+            |tables, lists, limit, is_reserved| Alike { tables, lists, ..Alike::default() }.factor_within(limit, is_reserved);
         assert_eq!(factor(100, 0, u64::MAX, false), Some(2.0));
         assert_eq!([factor(100, 0, 224, true), factor(100, 101, 100, true)], [None, None]);
     }

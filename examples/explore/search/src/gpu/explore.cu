@@ -1043,8 +1043,8 @@ find_predecessor(warpset::View view, const unsigned* tables, explore::States sta
 // before `last`, are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
 // blocks. `tables`: tables of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-expand_states(warpset::View view, const unsigned* tables, explore::States states, unsigned* offers, explore::SearchState* search,
-              explore::Limits limits EXPLORE_MARKS_PARAMETER)
+expand_states(warpset::View view, const unsigned* tables, explore::States states, unsigned* offers,
+              explore::SearchState* search, explore::Limits limits EXPLORE_MARKS_PARAMETER)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);

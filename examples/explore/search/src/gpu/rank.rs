@@ -100,7 +100,7 @@ pub struct OnGpu<'a> {
 }
 
 impl<'a> OnGpu<'a> {
-    /// Compiles the kernel for a rank's table, and allocates memory for its rounds. The list of states is allocated by each search.
+    /// Compiles the kernel for a rank's table, and allocates memory for its rounds. Each search allocates its list of states.
     ///
     /// # Errors
     ///
@@ -441,8 +441,8 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         // SAFETY:
         // - the arguments match the parameters of `expand_states` in order and layout (explore.cu);
         // - `tables` belong to the compiled model, and no thread writes them;
-        // - `order` has references to stored states in `next .. last` (`append`, `list_part`, `finish_growth`), and no thread writes them
-        //   meanwhile;
+        // - `order` has references to stored states in `next .. last` (`append`, `list_part`, `finish_growth`), and no thread
+        //   writes them meanwhile;
         // - the offers have `room` rows, and the kernel reserves rows before it writes them;
         // - the view is valid: the table grows only after the stream has been waited for (below).
         unsafe { launch.launch(config) }?;

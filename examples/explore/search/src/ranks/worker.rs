@@ -20,8 +20,8 @@ pub struct Round {
 /// The levels of one rank, and the expansion of their states. Calls that take the table by `&mut` are collective: all ranks must
 /// make them.
 pub trait Worker<S: Storage>: Send {
-    /// Forgets all states, because the table is empty. If `keep` is set, the states of as many levels as fit are kept from now on,
-    /// until the next call. `bytes`: limit of this rank's table and lists.
+    /// Forgets all states, because the table is empty. If `keep` is set, the states of as many levels as fit are kept from now
+    /// on, until the next call. `bytes`: limit of this rank's table and lists.
     fn clear(&mut self, table: &Table<S>, keep: bool, bytes: u64) -> Result<()>;
 
     /// Offers these states to all ranks. The states that this rank's own table stores become part of the next level. Returns the
