@@ -477,23 +477,19 @@ pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
 pub fn ranks_fill_their_memory() {
     let place = TableOnDevice { device: "gpu", table: "bucket" };
     let number = |report: &Value, name: &str| report["table"][name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
-    for (most, ranks, capacity) in [(30, "2", Some("40000")), (30, "3", Some("40000")), (11, "2", None)] {
-        let (_folder, path) = written(&COUNTERS.replace("30", &most.to_string()));
-        let goal = format!("a == {most} and b == {most} and c == {most}");
-        let options = ["--local-ranks", ranks, "--keep-going", "--goal", &goal, "--capacity", capacity.unwrap_or("64")];
-        let memory = match capacity {
-            Some(_) => {
-                let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
-                // The ranks' tables differ by a bucket.
-                number(&begun, "bytes") + 3 * (least_lists(number(&begun, "slots") / 3) + 512)
-            }
-            None => 28_000,
+    let (_folder, path) = written(COUNTERS);
+    for (ranks, capacity) in [("2", "40000"), ("3", "64")] {
+        let goal = "a == 30 and b == 30 and c == 30";
+        let options = ["--local-ranks", ranks, "--keep-going", "--goal", goal, "--capacity", capacity];
+        let memory = if capacity == "64" {
+            200_000
+        } else {
+            let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
+            number(&begun, "bytes") + 2 * least_lists(number(&begun, "slots").div_ceil(2))
         };
         let report = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory.to_string()]].concat());
-        let side = most + 1;
-        let expected = [side * side * side, 3 * most * side * side, 1, 3 * most + 1];
-        assert_eq!((&report["end"], &counts(&report)[..4]), (&Value::from("complete"), &expected[..]), "{report}");
-        assert_eq!(report["path"]["length"].as_u64(), Some(3 * most), "{report}");
+        assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [29_791, 86_490, 1, 91, 721]), "{report}");
+        assert_eq!(report["path"]["length"].as_u64(), Some(90), "{report}");
         let used = number(&report, "bytes") + number(&report, "bytes_lists");
         assert!(used <= memory && 100 * used >= 92 * memory, "{used} of {memory} bytes: {report}");
     }

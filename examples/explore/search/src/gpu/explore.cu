@@ -1040,8 +1040,8 @@ find_predecessor(warpset::View view, const unsigned* tables, explore::States sta
 
 // Expands the listed states search->next .. search->last of a level while `offers` has room. Updates the counts, and
 // writes the successors, each at least once, except those equal to their state. Afterwards the states from search->next on,
-// before `last`, are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
-// blocks. `tables`: tables of the model's network.
+// before `last`, are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number
+// of blocks. `tables`: tables of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
 expand_states(warpset::View view, const unsigned* tables, explore::States states, unsigned* offers,
               explore::SearchState* search, explore::Limits limits EXPLORE_MARKS_PARAMETER)
