@@ -171,7 +171,7 @@ mod tests {
         for (is_reserved, marks) in [(true, 0), (false, 0), (true, 16), (false, 16)] {
             for first in [1u64 << 20, 3 << 18, 12_345_678] {
                 let (limit, lists, least, mut tables) = (1u64 << 30, 1 << 20, 1 << 12, first);
-                let of_slots = |tables: u64| if marks > 0 { tables / marks } else { 0 };
+                let of_slots = |tables: u64| tables.checked_div(marks).unwrap_or(0);
                 let factor =
                     |tables| Alike { tables, lists, least_of_slots: of_slots(tables), least }.factor_within(limit, is_reserved);
                 while let Some(factor) = factor(tables) {

@@ -89,6 +89,8 @@ pub struct OnGpu<'a> {
     /// Successors of the last round, and their number.
     offers: CudaSlice<u32>,
     offered: u64,
+    /// Least capacity of the offers of any rank, in rows.
+    most_rows: u64,
     search: CudaSlice<SearchState>,
     /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
     ended: PinnedHostSlice<SearchState>,
@@ -120,7 +122,7 @@ impl<'a> OnGpu<'a> {
         let lists = Lists { table, kernel: &kernel, stream: &stream, needs_all: false, at_once: 0 };
         let listed = lists.first_listed(0) * lists.format().bytes();
         let share = table.device().free_memory()?.saturating_sub(listed) / SHARE;
-        // Each rank may store all rows that any rank offers.
+        // A rank may store all rows of all ranks, of which none offers more than another has room for (`offer_at_most`).
         let bytes = share * 4 * width / (4 * width + 8 * ranks as u64);
         let rows = rows_for(bytes, width, kernel.launch.block_dim.0.into(), most_steps);
         let offers = allocate::<u32>(&stream, rows * width)?;
@@ -155,6 +157,7 @@ impl<'a> OnGpu<'a> {
             failed: None,
             offers,
             offered: 0,
+            most_rows: u64::MAX,
             search: stream.alloc_zeros(1)?,
             // SAFETY: a copy writes it before it is read (`expand`). No flags: the host reads it, so it must be cached.
             ended: unsafe { context.alloc_pinned_with_flags(1, 0) }?,
@@ -167,9 +170,10 @@ impl<'a> OnGpu<'a> {
         self.interpreted.width() as u64
     }
 
-    /// Capacity of the offers, in rows.
+    /// Rows of the offers that a round uses.
     fn offer_capacity(&self) -> u64 {
-        self.offers.len() as u64 / self.width()
+        let least = rows_of_tile(WARP, self.kernel.launch.block_dim.0.into(), self.most_steps);
+        (self.offers.len() as u64 / self.width()).min(self.most_rows.max(least))
     }
 
     /// Lists and marks of this rank.
@@ -369,6 +373,14 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         self.order = order.map_or_else(|| Order::none(&self.stream), Ok)?;
         self.marked = marked;
         Ok(())
+    }
+
+    fn most_offered(&self) -> u64 {
+        self.offers.len() as u64 / self.width()
+    }
+
+    fn offer_at_most(&mut self, rows: u64) {
+        self.most_rows = rows;
     }
 
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {

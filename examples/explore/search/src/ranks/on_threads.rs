@@ -49,6 +49,12 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         Ok(())
     }
 
+    fn most_offered(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn offer_at_most(&mut self, _: u64) {}
+
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
         Ok(self.put(table, states, RankNumbers::default())?.0)
     }

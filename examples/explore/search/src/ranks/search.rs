@@ -9,7 +9,7 @@
 //! No rank waits for a rank that has failed. Between two collective calls, a failed rank keeps its error and reports it with the
 //! next sums. A rank that cannot do that drops its table, which ends the connection for the others (`Member::with`).
 
-use super::agreement::{Stops, least_of};
+use super::agreement::{Stops, least_of, of_each};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing, Violating};
 use crate::growth::{Alike, GROW_AT_FILL, if_it_fits};
@@ -162,6 +162,8 @@ fn run<S: Storage, W: Worker<S>>(
     let mut search = RankSearch { limits, counts, found: None, list_bytes: 0, violating, state };
     let cleared = worker.clear(table, keep, limits.bytes / table.ranks() as u64);
     search.keep_error(cleared);
+    let most_offered = of_each(table, worker.most_offered())?;
+    worker.offer_at_most(most_offered.into_iter().min().unwrap_or(u64::MAX));
     let first = if table.rank() == 0 { initial } else { &[] };
     let mut sums = loop {
         let put = worker.put_first(table, first)?;

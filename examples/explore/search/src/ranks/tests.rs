@@ -226,6 +226,12 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     fn clear(&mut self, table: &Table<S>, keep: bool, bytes: u64) -> Result<()> {
         self.inner.clear(table, keep, bytes)
     }
+    fn most_offered(&self) -> u64 {
+        Worker::<S>::most_offered(&self.inner)
+    }
+    fn offer_at_most(&mut self, rows: u64) {
+        Worker::<S>::offer_at_most(&mut self.inner, rows);
+    }
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<warpset::Tally> {
         self.inner.put_first(table, states)
     }

@@ -24,6 +24,13 @@ pub trait Worker<S: Storage>: Send {
     /// on, until the next call. `bytes`: limit of this rank's table and lists.
     fn clear(&mut self, table: &Table<S>, keep: bool, bytes: u64) -> Result<()>;
 
+    /// Most successors that this rank offers at once.
+    fn most_offered(&self) -> u64;
+
+    /// Offers at most `rows` successors at once from now on, or as few as one state may have if these are more. No rank offers
+    /// more, so that each has room for the references of the states that it stores.
+    fn offer_at_most(&mut self, rows: u64);
+
     /// Offers these states to all ranks. The states that this rank's own table stores become part of the next level. Returns the
     /// outcomes of the offers of all ranks.
     ///
