@@ -41,7 +41,7 @@ pub(super) enum Replaced {
     Lost(Vec<u64>),
 }
 
-/// What lists and marks of a table are made with.
+/// Table, kernels and stream with which lists and marks are made.
 pub(super) struct Lists<'a, S: Storage> {
     pub table: &'a VectorTable<S>,
     pub kernel: &'a Kernel,

@@ -122,7 +122,7 @@ impl<'a> OnGpu<'a> {
         let lists = Lists { table, kernel: &kernel, stream: &stream, needs_all: false, at_once: 0 };
         let listed = lists.first_listed(0) * lists.format().bytes();
         let share = table.device().free_memory()?.saturating_sub(listed) / SHARE;
-        // A rank may store all rows of all ranks, of which none offers more than another has room for (`offer_at_most`).
+        // This rank may store all rows of a round. Each rank offers at most as many as any other one (`offer_at_most`).
         let bytes = share * 4 * width / (4 * width + 8 * ranks as u64);
         let rows = rows_for(bytes, width, kernel.launch.block_dim.0.into(), most_steps);
         let offers = allocate::<u32>(&stream, rows * width)?;
@@ -186,7 +186,7 @@ impl<'a> OnGpu<'a> {
         let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut self.fresh).sum(own);
         let batch = table.find_or_put_device(&self.stream, batch)?;
         let appended = self.append(table.local(), batch.stored_here_count);
-        // The other ranks are told with the next numbers.
+        // The next round reports an error to the other ranks.
         self.failed = self.failed.take().or(appended.err());
         Ok((batch.total, std::array::from_fn(|at| batch.sums[at])))
     }
