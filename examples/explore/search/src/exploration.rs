@@ -392,4 +392,22 @@ mod tests {
             assert_eq!(limits.end_by(Some(&fault)), Some(End::Violation));
         }
     }
+
+    /// A compact table whose slots get narrower when it takes the memory has room for twice the marks.
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn marks_fit_beside_narrower_slots() {
+        use warpset::{Device, Root};
+        let table = VectorTable::<Root>::builder(2).key_bits(47).capacity(1 << 10).build(&Device::cpu_with_threads(1)).unwrap();
+        let vectors: Vec<u32> = (0..500).flat_map(|number| [number, 0]).collect();
+        table.find_or_put_many(&vectors).unwrap();
+        assert!(table.bytes() >= 8 * table.slots(), "{table:?}");
+        let lists = Lists { waiting: table.bytes(), may_be_marked: true, ..Lists::default() };
+        let limits = Limits { bytes: 1 << 30, is_reserved: true, ..Limits::NONE };
+        let MemoryLimit::Reserved(bytes) = limits.of_table(&table, lists).unwrap() else { panic!("the memory is reserved") };
+        let larger = bytes - table.bytes();
+        // Marks are rounded up to whole words.
+        let marks = bytes_of_marks(larger / NARROW - 64);
+        assert!(larger + marks <= limits.bytes && larger > limits.bytes / 16 * 15, "{larger} and {marks} bytes");
+    }
 }
