@@ -400,7 +400,7 @@ mod tests {
         use warpset::{Device, Root};
         let table = VectorTable::<Root>::builder(2).key_bits(47).capacity(1 << 10).build(&Device::cpu_with_threads(1)).unwrap();
         let vectors: Vec<u32> = (0..500).flat_map(|number| [number, 0]).collect();
-        table.find_or_put_many(&vectors).unwrap();
+        table.find_or_put_many(&vectors).unwrap().complete(&table).unwrap();
         assert!(table.bytes() >= 8 * table.slots(), "{table:?}");
         let lists = Lists { waiting: table.bytes(), may_be_marked: true, ..Lists::default() };
         let limits = Limits { bytes: 1 << 30, is_reserved: true, ..Limits::NONE };
