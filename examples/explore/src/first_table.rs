@@ -49,7 +49,7 @@ const KEY: u64 = 8;
 /// Lists and sets that a search on a GPU has beside its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// All states: on ranks, and to look for accepting cycles.
+    /// All states: to look for accepting cycles.
     All,
     /// The references of two levels: an eighth of all at first, of 4 or 5 bytes. Marks of waiting states take less.
     Levels,

@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
         let (table, resumed) = match place {
             Place::Table(table, resumed) => (table, resumed),
             Place::Ranks(tables) => {
-                let mut ranks = ranks::with_workers(tables, |table| gpu::OnGpu::new(table.local(), interpreted), interpreted)?;
+                let mut ranks = ranks::with_workers(tables, |table| gpu::OnGpu::new(table, interpreted), interpreted)?;
                 drop(progress);
                 time.compile = start.elapsed();
                 return self.search_and_report(&mut ranks, None, &name, time);

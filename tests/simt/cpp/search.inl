@@ -49,6 +49,7 @@
 #define read_listed GRAPH_NAMED(read_listed)
 #define list_references GRAPH_NAMED(list_references)
 #define mark_listed GRAPH_NAMED(mark_listed)
+#define mark_references GRAPH_NAMED(mark_references)
 #define take_marked GRAPH_NAMED(take_marked)
 
 #include "graph.h"
@@ -102,10 +103,11 @@ States states_of(const Argument& argument)
 }
 #else
 warpset::View view_of(const Argument& argument) { return argument.view.tree.roots; }
+States states_of(const Argument& argument) { return {argument.order, nullptr, argument.starts, nullptr}; }
 #endif
 
 #if EXPLORE_RANKS
-// Puts the initial states of a level, as gpu/rank.rs does: their references have tags.
+// Puts the initial states of a level, as gpu/rank.rs does. Their references have tags, as those that the library writes.
 void begin(const void* of)
 {
     const Argument& argument = as_argument(of);
@@ -124,12 +126,9 @@ void begin(const void* of)
 void search(const void* of)
 {
     const Argument& argument = as_argument(of);
-    expand_states(view_of(argument), argument.tables, argument.order, argument.offers, argument.search, argument.limits);
+    expand_states(view_of(argument), argument.tables, states_of(argument), argument.offers, argument.search, argument.limits);
 }
 #else
-#if !EXPLORE_BY_ROWS
-States states_of(const Argument& argument) { return {argument.order, nullptr, argument.starts, nullptr}; }
-#endif
 
 // Puts the initial state, as gpu/mod.rs does.
 void begin(const void* of)

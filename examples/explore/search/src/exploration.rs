@@ -48,6 +48,9 @@ pub fn bytes_of_marks(slots: u64) -> u64 {
     2 * 8 * slots.div_ceil(64)
 }
 
+/// Bytes of a slot of a compact table that large tables of most models have.
+const NARROW: u64 = 4;
+
 /// Bytes of a table and its lists, as a multiple of the table's bytes.
 ///
 /// Lists get longer as the table fills. The estimate assumes as many bytes of lists for each state as now, because levels get
@@ -56,7 +59,9 @@ fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists) -> Result<f64> {
     let (taken, slots) = (table.bytes(), table.slots());
     let used = taken as f64 * (table.len()? as f64 / slots as f64).min(1.0);
     let a_byte = |bytes: u64| if used > 0.0 { bytes as f64 / used } else { 0.0 };
-    let of_marks = bytes_of_marks(slots) as f64 / taken.max(1) as f64;
+    // A compact table that grows may get slots of half as many bytes, down to `NARROW`, and has more marks for its bytes then.
+    let narrower = if table.spec().is_compact() && taken > NARROW * slots { 2.0 } else { 1.0 };
+    let of_marks = narrower * bytes_of_marks(slots) as f64 / taken.max(1) as f64;
     let waiting = if lists.may_be_marked { a_byte(lists.waiting).min(of_marks) } else { a_byte(lists.waiting) };
     Ok(1.0 + waiting + a_byte(lists.kept))
 }
@@ -386,5 +391,23 @@ mod tests {
             assert_eq!((limits.end_by(None), limits.end_by(Some(&deadlock))), (None, end));
             assert_eq!(limits.end_by(Some(&fault)), Some(End::Violation));
         }
+    }
+
+    /// A compact table whose slots get narrower when it takes the memory has room for twice the marks.
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn marks_fit_beside_narrower_slots() {
+        use warpset::{Device, Root};
+        let table = VectorTable::<Root>::builder(2).key_bits(47).capacity(1 << 10).build(&Device::cpu_with_threads(1)).unwrap();
+        let vectors: Vec<u32> = (0..500).flat_map(|number| [number, 0]).collect();
+        table.find_or_put_many(&vectors).unwrap().complete(&table).unwrap();
+        assert!(table.bytes() >= 8 * table.slots(), "{table:?}");
+        let lists = Lists { waiting: table.bytes(), may_be_marked: true, ..Lists::default() };
+        let limits = Limits { bytes: 1 << 30, is_reserved: true, ..Limits::NONE };
+        let MemoryLimit::Reserved(bytes) = limits.of_table(&table, lists).unwrap() else { panic!("the memory is reserved") };
+        let larger = bytes - table.bytes();
+        // Marks are rounded up to whole words.
+        let marks = bytes_of_marks(larger / NARROW - 64);
+        assert!(larger + marks <= limits.bytes && larger > limits.bytes / 16 * 15, "{larger} and {marks} bytes");
     }
 }

@@ -110,20 +110,34 @@ pub fn grow_by_factors<S: Storage, const N: usize>(
     grow_within(table, MemoryLimit::Shared(table.bytes() + (rest as f64 * share) as u64))
 }
 
-/// Returns the factor by which tables that must grow alike may grow, by the library's schedule for one table. `None` if the
-/// factor is less than 1.25. The old and the new tables together must stay within `limit` bytes. `taken` is the number of bytes
-/// of the old tables, and `beside` the number of other bytes that count towards the limit. `is_reserved` says whether no other
-/// search uses the memory.
-pub fn factor_within(taken: u64, beside: u64, limit: u64, is_reserved: bool) -> Option<f64> {
-    let (taken, limit) = (taken.max(1) as f64, limit.saturating_sub(beside) as f64);
-    let rest = (limit - taken) / taken;
-    let keeps = if is_reserved { 15.0 / 16.0 } else { 2.0 / 3.0 };
-    if rest >= 2.0 && limit - 2.0 * taken >= keeps * limit {
-        return Some(2.0);
+/// Tables that must grow alike, together, and what counts towards the limit beside them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alike {
+    /// Bytes of the tables.
+    pub tables: u64,
+    /// Bytes of the lists that are kept while the tables grow.
+    pub lists: u64,
+    /// Least bytes of lists that the tables need: those in proportion to the slots, for the tables as they are, and others.
+    pub least_of_slots: u64,
+    pub least: u64,
+}
+
+impl Alike {
+    /// Returns the factor by which the tables may grow, by the library's schedule for one table. `None` if the factor is less
+    /// than 1.25. The old and the new tables together must stay within `limit` bytes, and so must the new ones with the least
+    /// lists. `is_reserved` says whether no other search uses the memory.
+    pub fn factor_within(self, limit: u64, is_reserved: bool) -> Option<f64> {
+        let (taken, most) = (self.tables.max(1) as f64, limit.saturating_sub(self.least) as f64);
+        let limit = limit.saturating_sub(self.lists) as f64;
+        let rest = ((limit - taken) / taken).min(most / (taken + self.least_of_slots as f64));
+        let keeps = if is_reserved { 15.0 / 16.0 } else { 2.0 / 3.0 };
+        if rest >= 2.0 && limit - 2.0 * taken >= keeps * limit {
+            return Some(2.0);
+        }
+        // Leave a margin for rounding, because numbers of buckets are primes.
+        let rest = rest * 0.999;
+        (rest >= 1.25).then_some(rest)
     }
-    // Leave a margin for rounding, because numbers of buckets are primes.
-    let rest = rest * 0.999;
-    (rest >= 1.25).then_some(rest)
 }
 
 /// Puts the initial state into an empty table. If the table has no space for a single state, it grows within `limit`. Returns
@@ -153,19 +167,26 @@ mod tests {
 
     #[test]
     fn tables_that_grow_alike_fill_their_memory() {
-        for is_reserved in [true, false] {
+        // Lists of threads, and marks of a quarter of a byte for slots of 4 bytes.
+        for (is_reserved, marks) in [(true, 0), (false, 0), (true, 16), (false, 16)] {
             for first in [1u64 << 20, 3 << 18, 12_345_678] {
-                let (limit, beside, mut taken) = (1u64 << 30, 1 << 20, first);
-                while let Some(factor) = factor_within(taken, beside, limit, is_reserved) {
-                    let more = (taken as f64 * factor) as u64;
-                    assert!(factor >= 1.25 && beside + taken + more <= limit);
-                    taken = more;
+                let (limit, lists, least, mut tables) = (1u64 << 30, 1 << 20, 1 << 12, first);
+                let of_slots = |tables: u64| tables.checked_div(marks).unwrap_or(0);
+                let factor =
+                    |tables| Alike { tables, lists, least_of_slots: of_slots(tables), least }.factor_within(limit, is_reserved);
+                while let Some(factor) = factor(tables) {
+                    let more = (tables as f64 * factor) as u64;
+                    assert!(factor >= 1.25 && lists + tables + more <= limit && more + of_slots(more) + least <= limit);
+                    tables = more;
                 }
-                let least = if is_reserved { 0.93 } else { 0.66 };
-                assert!(taken as f64 >= least * limit as f64, "{taken} of {limit} from {first}");
+                let share = if is_reserved { 0.93 } else { 0.66 };
+                let used = tables + of_slots(tables);
+                assert!(used as f64 >= share * limit as f64, "{used} of {limit} from {first}");
             }
         }
-        assert_eq!(factor_within(100, 0, u64::MAX, false), Some(2.0));
-        assert_eq!([factor_within(100, 0, 224, true), factor_within(100, 101, 100, true)], [None, None]);
+        let factor =
+            |tables, lists, limit, is_reserved| Alike { tables, lists, ..Alike::default() }.factor_within(limit, is_reserved);
+        assert_eq!(factor(100, 0, u64::MAX, false), Some(2.0));
+        assert_eq!([factor(100, 0, 224, true), factor(100, 101, 100, true)], [None, None]);
     }
 }

@@ -153,8 +153,9 @@ impl RankSet {
     pub fn size(&mut self, options: &TableOptions, layout: &Layout) -> Result<Size> {
         let ranks = self.ranks;
         let sizes = on_all(&mut self.members, |rank| {
-            let size =
-                |sharing| first_table::size(options, options.kind_for(layout.words), layout, &rank.device, sharing, Listed::All);
+            let size = |sharing| {
+                first_table::size(options, options.kind_for(layout.words), layout, &rank.device, sharing, Listed::Levels)
+            };
             // All ranks together get the slots that one table would have, if they have memory for them.
             let parts = if options.capacity.is_some() { ranks } else { rank.sharing };
             let own = size(1).and_then(|all| {

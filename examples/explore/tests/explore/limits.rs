@@ -470,3 +470,27 @@ pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
     assert!(grown["table"]["slots"].as_u64() > begun.as_u64() && grown["counts"]["states"] == end, "{grown}");
     assert_eq!(grown["path"]["length"].as_u64(), Some(33), "{grown}");
 }
+
+/// Ranks on a GPU fill their memory with states and the lists that are needed: to 92 % and more. With memory for nothing but the
+/// tables, marks of waiting states and the shortest lists, they find all states, and a path in the same memory. So do small
+/// tables that grow.
+pub fn ranks_fill_their_memory() {
+    let place = TableOnDevice { device: "gpu", table: "bucket" };
+    let number = |report: &Value, name: &str| report["table"][name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
+    let (_folder, path) = written(COUNTERS);
+    for (ranks, capacity) in [("2", "40000"), ("3", "64")] {
+        let goal = "a == 30 and b == 30 and c == 30";
+        let options = ["--local-ranks", ranks, "--keep-going", "--goal", goal, "--capacity", capacity];
+        let memory = if capacity == "64" {
+            200_000
+        } else {
+            let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
+            number(&begun, "bytes") + 2 * least_lists(number(&begun, "slots").div_ceil(2))
+        };
+        let report = on_small_gpu(place, &path, &[&options[..], &["--memory", &memory.to_string()]].concat());
+        assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [29_791, 86_490, 1, 91, 721]), "{report}");
+        assert_eq!(report["path"]["length"].as_u64(), Some(90), "{report}");
+        let used = number(&report, "bytes") + number(&report, "bytes_lists");
+        assert!(used <= memory && 100 * used >= 92 * memory, "{used} of {memory} bytes: {report}");
+    }
+}

@@ -294,6 +294,7 @@ const ONCE: &[(&str, fn())] = &[
 const ONCE_ON_GPUS: &[(usize, &str, fn())] = &[
     (1, "graphs::exported_state_spaces_are_graphs_on_a_gpu", graphs::exported_state_spaces_are_graphs_on_a_gpu),
     (1, "ranks::gpus_count_what_a_cpu_does", ranks::gpus_count_what_a_cpu_does),
+    (1, "ranks_fill_their_memory", limits::ranks_fill_their_memory),
     #[cfg(feature = "nccl")]
     (2, "ranks::processes_print_once_what_one_prints", ranks::processes_print_once_what_one_prints),
 ];

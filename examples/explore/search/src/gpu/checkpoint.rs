@@ -77,7 +77,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         }
         in_pieces(states.clone(), PIECES, |piece| match &progress.parents {
             Some(parents) => self.words_of_rows(parents, piece),
-            None => match self.listed_states(progress, piece.start, piece.end - piece.start)? {
+            None => match self.lists().words(&progress.order, piece.start, piece.end - piece.start)? {
                 Some(words) => Ok(Some(self.stream.clone_dtoh(&words)?)),
                 None => self.words_by_table(&progress.order.read(&self.stream, piece)?),
             },
@@ -98,8 +98,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     pub(super) fn begin_again(&self, resumed: &mut Resumed, bytes: u64) -> Result<SearchMemory> {
         let width = self.table.width();
         let [waiting, next] = [&resumed.level, &resumed.next].map(|words| (words.len() / width) as u64);
-        let listed = self.first_listed(self.table.slots(), waiting + next);
-        let (order, marked) = self.allocate_lists(listed, waiting + next, bytes)?;
+        let listed = self.lists().first_listed(waiting + next);
+        let (order, marked) = self.lists().allocate(listed, waiting + next, bytes)?;
         let (order, marked, unlisted) = match order {
             Some(mut order) => {
                 let marked = self.find_again(&mut order, marked, resumed)?;
@@ -144,8 +144,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
                 let count = (words.len() / width) as u64;
                 let states = self.stream.clone_htod(words)?;
                 match marked.take() {
-                    Some(marks) => marked = Some(self.mark_words(order, marks, &states, 0..count, is_level)?),
-                    None => self.list_words(order, at, &states, 0..count)?,
+                    Some(marks) => marked = Some(self.lists().mark_words(order, marks, &states, 0..count, is_level)?),
+                    None => self.lists().list_words(order, at, &states, 0..count)?,
                 }
                 at += count;
             }

@@ -499,7 +499,7 @@ struct States {
 #else
 
 // References of 8 bytes for lists that the library or other kernels read; else of 4 bytes, with the upper bits apart.
-#if EXPLORE_RANKS || EXPLORE_WIDE_LIST || WARPSET_INDEXED
+#if EXPLORE_WIDE_LIST || WARPSET_INDEXED
 constexpr bool has_wide_list = true;
 #else
 constexpr bool has_wide_list = false;
@@ -511,7 +511,7 @@ struct States {
     u64* starts;  // starts of levels in `order`, written when a level begins; or null
     u32* marks;   // a bit for each slot: the states of the next level are marked there, not listed; or null
 
-    // Removes the tag that a batch over several ranks has put into the reference.
+    // Removes the tag of a reference that the library has written into a list of 8 bytes.
     EXPLORE_FN u64 at(u64 place) const
     {
         u64 reference = load_relaxed(order + place);
@@ -533,7 +533,6 @@ struct States {
 
     EXPLORE_FN bool are_marked() const { return !has_wide_list && marks != nullptr; }
 
-#if !EXPLORE_RANKS
     // Relaxed: read by later launches only.
     EXPLORE_FN void mark(u64 reference) const { atomicOr(marks + reference / 32, 1u << reference % 32); }
 
@@ -546,7 +545,6 @@ struct States {
         else
             set(place, reference);
     }
-#endif
     EXPLORE_FN void begin_level(u64 level, u64 first) const
     {
         if (starts != nullptr) starts[level] = first;
@@ -857,7 +855,7 @@ extern "C" __global__ void read_states(warpset::View view, const explore::u64* r
                              [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
-#if !EXPLORE_BY_ROWS && !EXPLORE_RANKS
+#if !EXPLORE_BY_ROWS
 
 // Writes the words of the listed states first .. first + count, one after another. Any launch shape.
 extern "C" __global__ void read_listed(warpset::View view, explore::States states, explore::u64 first, explore::u64 count,
@@ -870,7 +868,7 @@ extern "C" __global__ void read_listed(warpset::View view, explore::States state
         table.read_words(states.at(first + at), 0, 1, [&](u32 word, u32 value) { words[at * state_words + word] = value; });
 }
 
-// Lists `count` references, from place `first` on. Any launch shape.
+// Lists `count` references, from place `first` on, without the tags of a batch. Any launch shape.
 extern "C" __global__ void list_references(explore::States states, explore::u64 first, explore::u64 count,
                                            const explore::u64* references)
 {
@@ -878,6 +876,15 @@ extern "C" __global__ void list_references(explore::States states, explore::u64 
     const u64 stride = u64{gridDim.x} * blockDim.x;
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
         states.set(first + at, references[at] & warpset::slot_mask);
+}
+
+// Marks the states of `count` references, which may have the tags of a batch. Any launch shape.
+extern "C" __global__ void mark_references(explore::States states, explore::u64 count, const explore::u64* references)
+{
+    using namespace explore;
+    const u64 stride = u64{gridDim.x} * blockDim.x;
+    for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += stride)
+        states.mark(references[at] & warpset::slot_mask);
 }
 
 // Marks the listed states first .. last. Any launch shape.
@@ -1031,19 +1038,19 @@ find_predecessor(warpset::View view, const unsigned* tables, explore::States sta
 
 #elif EXPLORE_RANKS
 
-// Expands states of a level, order[search->next .. search->last], while `offers` has room. Updates the counts, and
-// writes the successors, each at least once, except those equal to their state. Afterwards the states order[search->next ..]
-// before `last` are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number of
-// blocks. `tables`: tables of the model's network.
+// Expands the listed states search->next .. search->last of a level while `offers` has room. Updates the counts, and
+// writes the successors, each at least once, except those equal to their state. Afterwards the states from search->next on,
+// before `last`, are not expanded. Blocks of `Chosen::threads` threads with `Chosen::shared_bytes` of shared memory; any number
+// of blocks. `tables`: tables of the model's network.
 extern "C" __global__ void __launch_bounds__(explore::Chosen::threads, EXPLORE_BLOCKS(explore::Chosen::threads))
-expand_states(warpset::View view, const unsigned* tables, explore::u64* order, unsigned* offers, explore::SearchState* search,
-              explore::Limits limits EXPLORE_MARKS_PARAMETER)
+expand_states(warpset::View view, const unsigned* tables, explore::States states, unsigned* offers,
+              explore::SearchState* search, explore::Limits limits EXPLORE_MARKS_PARAMETER)
 {
     using namespace explore;
     EXPLORE_SHARED_OF_LAUNCH(shared);
     const Table table = warpset::table(view);
     const SharedStates state{{reinterpret_cast<u32*>(shared + Chosen::states_at) + threadIdx.x}};
-    BlockState engine{table, tables, Cache(shared), state, {order, nullptr, nullptr, nullptr}, nullptr, search, limits, {},
+    BlockState engine{table, tables, Cache(shared), state, states, nullptr, search, limits, {},
                       offers, marks_of_block(shared, EXPLORE_MARKS)};
     engine.cache.clear();
     engine.watch.start();

@@ -5,7 +5,7 @@ use anyhow::{Error, Result, ensure};
 use std::sync::Arc;
 use warpset::gpu::cudarc_0_19::cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute, CUresult};
 use warpset::gpu::cudarc_0_19::cudarc::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
+    CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError, LaunchConfig, PushKernelArg,
 };
 use warpset::{Spec, Storage, VectorTable};
 
@@ -55,26 +55,6 @@ impl Kernel {
             return Ok(old);
         }
         Ok(allocate::<u32>(stream, (a_thread * threads).max(1))?.ok_or(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))?)
-    }
-
-    /// Reads the words of states, one after another; `None` if there is no memory for the words.
-    pub(super) fn states<S: Storage>(
-        &self,
-        table: &VectorTable<S>,
-        stream: &Arc<CudaStream>,
-        references: &CudaView<'_, u64>,
-    ) -> Result<Option<CudaSlice<u32>>> {
-        let count = references.len() as u64;
-        let Some(mut words) = allocate::<u32>(stream, count * table.width() as u64)? else { return Ok(None) };
-        let view = table.kernel_argument()?;
-        let mut launch = stream.launch_builder(&self.read_states);
-        launch.arg(&view).arg(references).arg(&count).arg(&mut words);
-        // SAFETY: the arguments match the parameters of `read_states`. There are `count` references to stored states, and `words`
-        // has room for as many states. The view is valid: the table grows only after the stream has been waited for (below, and
-        // in `read`).
-        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.launch }) }?;
-        stream.synchronize()?;
-        Ok(Some(words))
     }
 }
 

@@ -15,144 +15,28 @@
 //! when they take more than the limit of the search, or half of the host's free memory. Without any, the level before the known
 //! part of the path is still marked when the search ends, so each pass finds at least one state of the path.
 
-use super::kernel::{Kernel, allocate};
-use super::order::{Format, Order, States};
+use super::kernel::Kernel;
+use super::lists::{Lists, Replaced};
+use super::order::Order;
 use super::search_state::{NONE, Offers, SearchState};
 use super::unlisted::Unlisted;
 use super::waiting::Marked;
 use super::{GpuEngine, SearchMemory};
 use crate::marks::Marks;
 use anyhow::{Context, Result, ensure};
-use std::ops::Range;
 use warpset::Storage;
-use warpset::gpu::DeviceBatch;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaViewMut, DevicePtr, LaunchConfig, PushKernelArg};
-
-/// Minimum number of states of a part: `take_marked` takes the marks of 1,024 slots at once.
-const FEWEST: u64 = 1 << 10;
-
-/// Maximum number of states of a part. Progress is shown and limits are checked once for each part.
-const MOST: u64 = 1 << 24;
-
-/// Number of states whose references are found at a time.
-const PIECE: u64 = 1 << 20;
+use warpset::gpu::cudarc_0_19::cudarc::driver::CudaSlice;
 
 impl<S: Storage> GpuEngine<'_, S> {
-    /// Format of the list of references.
-    pub(super) fn format(&self) -> Format {
-        Format::new(self.table.slots(), self.model().property.is_some() || self.table.indexed().is_some())
-    }
-
-    /// Allocates marks, and a list for a part of a level, within `bytes` for the table and both. `None` if they do not fit, or if
-    /// the search needs a list of all states.
-    pub(super) fn allocate_marked(&self, bytes: u64) -> Result<Option<(Marked, Order)>> {
-        let (slots, format) = (self.table.slots(), self.format());
-        let left = bytes.saturating_sub(self.table.bytes() + Marked::bytes_of(slots)) / format.bytes();
-        if format == Format::Wide || left < FEWEST {
-            return Ok(None);
-        }
-        let words = slots.div_ceil(32);
-        let [Some(level), Some(next)] = [self.allocate_marks(words)?, self.allocate_marks(words)?] else { return Ok(None) };
-        let mut len = left.min(MOST).min(slots.max(FEWEST));
-        loop {
-            if let Some(order) = Order::allocate(&self.stream, format, len)? {
-                return Ok(Some((Marked { level, next, left: 0 }, order)));
-            }
-            len /= 2;
-            if len < FEWEST {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn allocate_marks(&self, words: u64) -> Result<Option<CudaSlice<u32>>> {
-        let Some(mut marks) = allocate::<u32>(&self.stream, words)? else { return Ok(None) };
-        self.stream.memset_zeros(&mut marks)?;
-        Ok(Some(marks))
-    }
-
-    /// Configuration of kernels that need no shared memory.
-    fn plain_launch(&self) -> LaunchConfig {
-        LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }
-    }
-
-    /// Writes the references of stored states into a list, from place `at` on: of the states at `which` places in `states`, which
-    /// has words of states one after another.
-    pub(super) fn list_words(&self, order: &mut Order, at: u64, states: &CudaSlice<u32>, which: Range<u64>) -> Result<()> {
-        let count = which.end - which.start;
-        ensure!(at + count <= order.len(), "a list of {} references is full: please report this as a bug", order.len());
-        let width = self.table.width() as u64;
-        let find = |states_at: Range<u64>, references: &mut CudaViewMut<'_, u64>| {
-            let count = (states_at.end - states_at.start) as usize;
-            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
-            let states = states.slice((states_at.start * width) as usize..(states_at.end * width) as usize);
-            let batch = DeviceBatch::new(&states, count).references(references).counts(&mut found);
-            self.table.find_device(&self.stream, batch)?;
-            ensure!(self.read(&found)?.hits == count as u64, "listed states are not in the table: please report this as a bug");
-            anyhow::Ok(())
-        };
-        if count == 0 {
-            return Ok(());
-        }
-        if let Order::Wide(references) = order {
-            return find(which, &mut references.slice_mut(at as usize..(at + count) as usize));
-        }
-        let mut piece = count.min(PIECE);
-        let mut references = loop {
-            match allocate::<u64>(&self.stream, piece)? {
-                Some(references) => break references,
-                None => ensure!(piece > FEWEST, "no memory for the references of {piece} states"),
-            }
-            piece /= 2;
-        };
-        let list = self.kernel.module.load_function("list_references")?;
-        for first in (0..count).step_by(piece as usize) {
-            let count = piece.min(count - first);
-            find(which.start + first..which.start + first + count, &mut references.slice_mut(..count as usize))?;
-            let (states, place) = (order.states(&self.stream), at + first);
-            let mut launch = self.stream.launch_builder(&list);
-            launch.arg(&states).arg(&place).arg(&count).arg(&references);
-            // SAFETY: the arguments match the parameters of `list_references` in order and layout (explore.cu). The list has room
-            // for `at + count` references, as the caller has checked, and `references` has `count` elements that are written.
-            unsafe { launch.launch(self.plain_launch()) }?;
-        }
-        Ok(())
-    }
-
-    /// Sets the marks of the first `count` states of a list.
-    fn mark_listed(&self, order: &Order, count: u64, marks: &CudaSlice<u32>) -> Result<()> {
-        let states = States { marks: marks.device_ptr(&self.stream).0, ..order.states(&self.stream) };
-        let mark = self.kernel.module.load_function("mark_listed")?;
-        let mut launch = self.stream.launch_builder(&mark);
-        launch.arg(&states).arg(&0u64).arg(&count);
-        // SAFETY: the arguments match the parameters of `mark_listed` in order and layout (explore.cu). The first `count`
-        // elements of the list are references to slots of the table, and `marks` has a bit for each of these.
-        unsafe { launch.launch(self.plain_launch()) }?;
-        Ok(())
-    }
-
-    /// Marks `count` stored states, whose words are in GPU memory: of the level, or of the next one. `order` is overwritten.
-    pub(super) fn mark_words(
-        &self,
-        order: &mut Order,
-        mut marked: Marked,
-        states: &CudaSlice<u32>,
-        which: Range<u64>,
-        are_of_level: bool,
-    ) -> Result<Marked> {
-        let marks = if are_of_level { &marked.level } else { &marked.next };
-        for first in which.clone().step_by(order.len() as usize) {
-            let part = first..which.end.min(first + order.len());
-            self.list_words(order, 0, states, part.clone())?;
-            self.mark_listed(order, part.end - part.start, marks)?;
-        }
-        marked.left += if are_of_level { which.end - which.start } else { 0 };
-        Ok(marked)
+    /// Lists and marks of this search.
+    pub(super) fn lists(&self) -> Lists<'_, S> {
+        let Self { table, kernel, stream, .. } = self;
+        Lists { table, kernel, stream, needs_all: self.model().property.is_some(), at_once: self.most_put_at_once() }
     }
 
     /// Marks the first `count` listed states, all of them states of the level.
     pub(super) fn mark_first(&self, order: &Order, count: u64, mut marked: Marked) -> Result<Marked> {
-        self.mark_listed(order, count, &marked.level)?;
+        self.lists().mark_listed(order, 0..count, &marked.level)?;
         marked.left = count;
         Ok(marked)
     }
@@ -164,20 +48,6 @@ impl<S: Storage> GpuEngine<'_, S> {
         Ok(self.stream.memcpy_htod(&[now], &mut progress.search)?)
     }
 
-    /// Moves marked states into a list, from place `first` on, as long as it has room for them up to place `end`. Returns their
-    /// number.
-    fn take_marks(&self, marks: &CudaSlice<u32>, order: &Order, first: u64, end: u64) -> Result<u64> {
-        let states = States { marks: marks.device_ptr(&self.stream).0, ..order.states(&self.stream) };
-        let mut taken = self.stream.alloc_zeros::<u64>(2)?;
-        let (take, words, capacity) = (self.kernel.module.load_function("take_marked")?, marks.len() as u64, end - first);
-        let mut launch = self.stream.launch_builder(&take);
-        launch.arg(&states).arg(&words).arg(&first).arg(&capacity).arg(&mut taken);
-        // SAFETY: the arguments match the parameters of `take_marked` in order and layout (explore.cu). The list has the places
-        // `first..end`, `marks` has `words` words, and blocks consist of whole warps (`describe`).
-        unsafe { launch.launch(self.plain_launch()) }?;
-        Ok(self.stream.clone_dtoh(&taken)?[1])
-    }
-
     /// Replaces the list by marks, within `bytes` for the table and all lists. Returns false, and keeps the list, if there is no
     /// memory for marks either, or if the search needs a list of all states.
     pub(super) fn mark_waiting(
@@ -187,31 +57,16 @@ impl<S: Storage> GpuEngine<'_, S> {
         offers: &Offers,
         bytes: u64,
     ) -> Result<bool> {
-        let (format, len) = (self.format(), progress.order.len());
-        let needed = Marked::bytes_of(self.table.slots()) + FEWEST * format.bytes();
-        let free = self.table.device().free_memory()?.saturating_add(progress.order.bytes());
-        if format == Format::Wide || progress.marked.is_some() || self.table.bytes() + needed > bytes || needed > free {
+        let len = progress.order.len();
+        if progress.marked.is_some() {
             return Ok(false);
         }
-        // The list goes through the host's memory, because marks may not fit beside it.
-        let count = offers.new_references - search.first;
-        if 8 * count > warpset_support::memory::free_memory() / 4 * 3 {
-            return Ok(false);
+        let (level, next) = (search.first..search.last, search.last..offers.new_references);
+        match self.lists().replace_by_marks(&mut progress.order, level, next, bytes)? {
+            Replaced::Refused => return Ok(false),
+            Replaced::Lost(references) => return self.list_back(progress, search.first, len, &references),
+            Replaced::Marked(marked) => (progress.marked, progress.starts) = (Some(marked), None),
         }
-        let references = progress.order.read(&self.stream, search.first..offers.new_references)?;
-        let level = (search.last - search.first) as usize;
-        progress.order = Order::none(&self.stream)?;
-        let Some((mut marked, mut order)) = self.allocate_marked(bytes)? else {
-            return self.list_back(progress, search.first, len, &references);
-        };
-        for (part, marks) in [(&references[..level], &marked.level), (&references[level..], &marked.next)] {
-            for part in part.chunks(order.len() as usize) {
-                order.write(&self.stream, 0, part)?;
-                self.mark_listed(&order, part.len() as u64, marks)?;
-            }
-        }
-        marked.left = level as u64;
-        (progress.order, progress.marked, progress.starts) = (order, Some(marked), None);
         let mut now = SearchState { first: 0, last: 0, next: 0, found: NONE, faulty: NONE, crowded: 0, ..*search };
         if search.is_repeated(offers) {
             [now.transitions, now.deadlocks, now.overflows] = search.before;
@@ -225,7 +80,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     /// Lists references again, from place `first` of a list of `len` on. Without memory for the list, which was there before, the
     /// words of the states are kept on the host. Returns false.
     fn list_back(&self, progress: &mut SearchMemory, first: u64, len: u64, references: &[u64]) -> Result<bool> {
-        match Order::allocate(&self.stream, self.format(), len)? {
+        match Order::allocate(&self.stream, self.lists().format(), len)? {
             Some(mut order) => {
                 order.write(&self.stream, first, references)?;
                 progress.order = order;
@@ -242,9 +97,7 @@ impl<S: Storage> GpuEngine<'_, S> {
     /// If states are marked, lists the next part of the level.
     pub(super) fn begin_part(&self, progress: &mut SearchMemory) -> Result<()> {
         let Some(marked) = &mut progress.marked else { return Ok(()) };
-        let count = self.take_marks(&marked.level, &progress.order, 0, progress.order.len())?;
-        ensure!(count > 0 || marked.left == 0, "{} marked states are lost: please report this as a bug", marked.left);
-        marked.left -= count;
+        let count = self.lists().take_part(marked, &progress.order)?;
         let search = self.read(&progress.search)?;
         let now = SearchState { first: 0, next: 0, last: count, tile: self.kernel.tile(count as usize), ..search };
         Ok(self.stream.memcpy_htod(&[now], &mut progress.search)?)
@@ -264,7 +117,7 @@ impl<S: Storage> GpuEngine<'_, S> {
         let is_full = offers.full != 0;
         let mut now = SearchState { first: 0, next: 0, last: 0, ..*search };
         if is_full {
-            self.mark_listed(&progress.order, count, &marked.level)?;
+            self.lists().mark_listed(&progress.order, 0..count, &marked.level)?;
             marked.left += count;
             [now.transitions, now.deadlocks, now.overflows] = search.before;
             progress.tallies.repeat(&self.stream)?;
@@ -305,23 +158,16 @@ impl<S: Storage> GpuEngine<'_, S> {
         offers: &Offers,
         bytes: u64,
     ) -> Result<bool> {
-        let taken = self.table.bytes() + progress.bytes();
         let Some(marked) = &progress.marked else { return Ok(true) };
         // A list would have no starts of levels, which a search for a path needs. Its table has its final size.
         if progress.kept.is_some() {
             return Ok(false);
         }
-        let (left, format) = (marked.left, self.format());
-        let all = left + (offers.new_references - search.listed);
-        let Some(order) = (taken + all.max(1) * format.bytes() <= bytes)
-            .then(|| Order::allocate(&self.stream, format, all.max(1)))
-            .transpose()?
-            .flatten()
-        else {
+        let (left, next) = (marked.left, offers.new_references - search.listed);
+        let all = left + next;
+        let Some(order) = self.lists().list_of_marked(marked, next, bytes.saturating_sub(progress.order.bytes()))? else {
             return Ok(false);
         };
-        let taken = self.take_marks(&marked.level, &order, 0, left)? + self.take_marks(&marked.next, &order, left, all)?;
-        ensure!(taken == all, "{} marked states are lost: please report this as a bug", all - taken);
         // The states before the listed ones have been expanded.
         let dropped = offers.new_references - all;
         progress.dropped += dropped;
@@ -363,14 +209,20 @@ impl<S: Storage> GpuEngine<'_, S> {
             let path = self.stream.clone_htod(&wanted)?;
             let mut place = self.stream.clone_htod(&[NONE])?;
             if found.is_empty() {
-                while let Some(count) = self.next_part(progress)? {
-                    self.find_predecessor(&walk, &progress.order, count, &path, &mut place)?;
+                let marked = progress.marked.as_mut().context("the states of the level are marked")?;
+                loop {
+                    let count = self.lists().take_part(marked, &progress.order)?;
+                    if count == 0 {
+                        break;
+                    }
+                    self.lists().find_predecessor(&walk, &self.tables, &progress.order, 0..count, &path, &mut place)?;
                 }
             } else {
                 let Some(references) = progress.kept.as_mut().and_then(|kept| kept.pop(level)) else { break };
                 for part in references.chunks(progress.order.len() as usize) {
                     progress.order.write(&self.stream, 0, part)?;
-                    self.find_predecessor(&walk, &progress.order, part.len() as u64, &path, &mut place)?;
+                    let places = 0..part.len() as u64;
+                    self.lists().find_predecessor(&walk, &self.tables, &progress.order, places, &path, &mut place)?;
                 }
             }
             let place = self.read(&place)?;
@@ -381,33 +233,5 @@ impl<S: Storage> GpuEngine<'_, S> {
             found.push(words);
         }
         Ok(found)
-    }
-
-    /// Lists the next part of the marked level, and returns its size; `None` if no state is left.
-    fn next_part(&self, progress: &mut SearchMemory) -> Result<Option<u64>> {
-        let Some(marked) = progress.marked.as_mut().filter(|marked| marked.left > 0) else { return Ok(None) };
-        let count = self.take_marks(&marked.level, &progress.order, 0, progress.order.len())?;
-        ensure!(count > 0, "{} marked states are lost: please report this as a bug", marked.left);
-        marked.left -= count;
-        Ok(Some(count))
-    }
-
-    /// Replaces the reference at `place` by that of the least of the first `count` listed states that has the second state of
-    /// `path` as a successor, if it is less than the one there.
-    fn find_predecessor(
-        &self,
-        walk: &Kernel,
-        order: &Order,
-        count: u64,
-        path: &CudaSlice<u32>,
-        place: &mut CudaSlice<u64>,
-    ) -> Result<()> {
-        let (view, states, starts) =
-            (self.table.kernel_argument()?, order.states(&self.stream), self.stream.clone_htod(&[0, count])?);
-        let mut launch = self.stream.launch_builder(&walk.function);
-        launch.arg(&view).arg(&self.tables).arg(&states).arg(&starts).arg(path).arg(place).arg(&0u64);
-        // SAFETY: as in `walk_back`, for a path of two states: `starts` describes the listed states as level 0.
-        unsafe { launch.launch(walk.launch) }?;
-        Ok(())
     }
 }

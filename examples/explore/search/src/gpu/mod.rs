@@ -18,6 +18,7 @@ mod checkpoint;
 mod cycles;
 mod kernel;
 mod lasso;
+mod lists;
 mod marked;
 mod net_conditions;
 mod order;
@@ -41,7 +42,7 @@ pub use survey::{Plan as SurveyPlan, SURVEY};
 pub use walks::{GpuWalks, source_of_walks};
 
 use by_rows::Parents;
-use kernel::{Kernel, allocate};
+use kernel::Kernel;
 use order::{Order, States};
 use program::ROWS_A_THREAD;
 use search_state::{KernelLimits, NONE, Offers, SearchState};
@@ -79,15 +80,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Factors by which a table grows; the first for which there is memory is used.
 const GROW_BY: [u64; 3] = [8, 4, 2];
 
-/// Slots of the table for each state for which `order` has room at first. Most levels are narrow: in models of BEEM the widest
-/// level has 3 to 9 % of the states.
-const SLOTS_A_LISTED: u64 = 8;
-
 /// Maximum number of copies when levels are dropped from `order`.
 const MOST_COPIES: u64 = 1 << 12;
-
-/// Minimum number of states for which `order` has room, if the table has that many slots.
-const FEWEST_LISTED: u64 = 1 << 12;
 
 /// Number of level starts for which there is room at first.
 const LEVELS: u64 = 1 << 12;
@@ -190,7 +184,7 @@ impl<S: Storage> Explorer for GpuEngine<'_, S> {
                 Some(table) => (self.begin_by_rows(&table)?, None),
                 None => {
                     let slots = self.table.slots();
-                    let listed = if self.may_list_all(limits)? { slots } else { self.first_listed(slots, 0) };
+                    let listed = if self.may_list_all(limits)? { slots } else { self.lists().first_listed(0) };
                     (self.begin(Some(LEVELS), listed, limits.bytes)?, None)
                 }
             },
@@ -575,7 +569,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         let reference = start.references[0].context("a state that was put has a place")?;
         let mut search = SearchState::of_initial_state();
         let offers = self.stream.clone_htod(&[Offers { new_references: 1, ..Offers::default() }])?;
-        let (order, marked) = self.allocate_lists(listed, 1, bytes)?;
+        let (order, marked) = self.lists().allocate(listed, 1, bytes)?;
         (search.first, search.last) = if marked.is_some() { (0, 0) } else { (0, 1) };
         let tallies = self.tallies(&Violating::default(), &mut search)?;
         let search = self.stream.clone_htod(&[search])?;
@@ -592,27 +586,6 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
     /// The counts of violating states, which begin with those of `violating`. Sets their address in `search`.
     fn tallies(&self, violating: &Violating, search: &mut SearchState) -> Result<Tallies> {
         Tallies::new(&self.stream, self.interpreted.checks.conditions.len(), violating, search)
-    }
-
-    /// Allocates a list for `listed` references or, if `bytes` for the table and the list, or the free memory, are too little for
-    /// that, a shorter one with room for at least `waiting` states and for those that are put at once; else marks, and a list for
-    /// a part of a level. Nothing if there is no memory for marks either.
-    fn allocate_lists(&self, listed: u64, waiting: u64, bytes: u64) -> Result<(Option<Order>, Option<Marked>)> {
-        let format = self.format();
-        let fits = bytes.saturating_sub(self.table.bytes()) / format.bytes();
-        let least = (2 * waiting + self.most_put_at_once() + FEWEST_LISTED).min(listed);
-        let needs_all = self.model().property.is_some();
-        for len in [listed.min(fits.max(least)), least] {
-            if (needs_all || len <= fits)
-                && let Some(order) = Order::allocate(&self.stream, format, if needs_all { listed } else { len })?
-            {
-                return Ok((Some(order), None));
-            }
-        }
-        Ok(match self.allocate_marked(bytes)? {
-            Some((marked, order)) => (Some(order), Some(marked)),
-            None => (None, None),
-        })
     }
 
     /// Makes room for the starts of more levels.
@@ -682,9 +655,9 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             let slots = self.table.slots();
             // Lists as many references as fit, so that the fewest levels are explored again.
             let bytes = limits.bytes.saturating_sub(self.table.bytes()).min(self.table.device().free_memory()? / 8 * 7);
-            let listed = (bytes / self.format().bytes()).clamp(1, slots);
+            let listed = (bytes / self.lists().format().bytes()).clamp(1, slots);
             let mut progress = self.begin(Some(level + 1), listed, limits.bytes)?;
-            (progress.kept_from, progress.kept) = (Some(0), Some(Kept::new(limits)));
+            (progress.kept_from, progress.kept) = (Some(0), Some(Kept::new(limits.bytes, 1)));
             let exploration = self.search(&mut progress, limits.of_levels(level), &|_| true, None, None)?;
             explored_again(exploration.end)?;
             // If the table has grown, explore again, even if it was large enough before: places depend on the order of the puts,
@@ -766,7 +739,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         }
         let offers = Offers { new_references: self.read(&progress.offers)?.new_references, ..offers };
         let count = offers.new_references - search.first;
-        let Some(states) = self.listed_states(progress, search.first, count)? else {
+        let Some(states) = self.lists().words(&progress.order, search.first, count)? else {
             return Ok(Growth::Refused);
         };
         let taken = self.table.bytes() + progress.bytes();
@@ -775,8 +748,8 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         }
         let before = progress.order.len();
         progress.order = Order::none(&self.stream)?; // the new order may need this memory
-        let listed = self.first_listed(self.table.slots(), count).max(before.min(self.table.slots()));
-        let (order, marked) = self.allocate_lists(listed, count, bytes)?;
+        let listed = self.lists().first_listed(count).max(before.min(self.table.slots()));
+        let (order, marked) = self.lists().allocate(listed, count, bytes)?;
         let Some(mut order) = order else {
             progress.unlisted = Some(Unlisted::OnGpu(states));
             return Ok(Growth::Stuck);
@@ -784,31 +757,16 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         progress.starts = None; // it has starts of levels that are no longer in `order`
         let level = search.last - search.first;
         if let Some(marked) = marked {
-            let marked = self.mark_words(&mut order, marked, &states, 0..level, true)?;
-            progress.marked = Some(self.mark_words(&mut order, marked, &states, level..count, false)?);
+            let marked = self.lists().mark_words(&mut order, marked, &states, 0..level, true)?;
+            progress.marked = Some(self.lists().mark_words(&mut order, marked, &states, level..count, false)?);
             progress.order = order;
             self.go_on_from(progress, &search, &offers, search.first)?;
             return self.go_on_marked(progress, level).map(|()| Growth::Done);
         }
-        self.list_words(&mut order, 0, &states, 0..count)?;
+        self.lists().list_words(&mut order, 0, &states, 0..count)?;
         progress.order = order;
         self.go_on_from(progress, &search, &offers, search.first)?;
         Ok(Growth::Done)
-    }
-
-    /// Words of `count` listed states, from place `first` on; `None` if there is no memory for the words.
-    fn listed_states(&self, progress: &SearchMemory, first: u64, count: u64) -> Result<Option<CudaSlice<u32>>> {
-        let Some(mut words) = allocate::<u32>(&self.stream, (count * self.table.width() as u64).max(1))? else { return Ok(None) };
-        let (view, states) = (self.table.kernel_argument()?, progress.order.states(&self.stream));
-        let read = self.kernel.module.load_function("read_listed")?;
-        let mut launch = self.stream.launch_builder(&read);
-        launch.arg(&view).arg(&states).arg(&first).arg(&count).arg(&mut words);
-        // SAFETY: the arguments match the parameters of `read_listed` in order and layout (explore.cu). The list has references
-        // to stored states at `count` places from `first` on, and `words` has room for as many states. The view is valid: the
-        // table grows only after the stream has been waited for (below, and in `read`).
-        unsafe { launch.launch(LaunchConfig { shared_mem_bytes: 0, ..self.kernel.launch }) }?;
-        self.stream.synchronize()?;
-        Ok(Some(words))
     }
 
     /// Prepares the search to continue after the first `dropped` states of `order` have been dropped. A level that found the
@@ -825,15 +783,6 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
         self.stream.memcpy_htod(&[now], &mut progress.search)?;
         self.stream.memcpy_htod(&[offers], &mut progress.offers)?;
         Ok(())
-    }
-
-    /// Number of states for which `order` has room at first, in a table of this many slots; all states in a search for accepting
-    /// cycles. `listed`: number of states that are put into `order` at once.
-    fn first_listed(&self, slots: u64, listed: u64) -> u64 {
-        if self.model().property.is_some() {
-            return slots;
-        }
-        ((slots / SLOTS_A_LISTED).max(FEWEST_LISTED).max(2 * listed) + self.most_put_at_once()).min(slots)
     }
 
     /// Maximum number of states that the blocks of a launch put when each puts the contents of its cache.
@@ -862,7 +811,7 @@ impl<'a, S: Storage> GpuEngine<'a, S> {
             self.drop_levels(progress, search, offers, room)?;
             return Ok(true);
         }
-        let (old, slots, format) = (progress.order.len(), self.table.slots(), self.format());
+        let (old, slots, format) = (progress.order.len(), self.table.slots(), self.lists().format());
         // The old and the new list exist at the same time.
         let left = bytes.saturating_sub(self.table.bytes() + progress.bytes()) / format.bytes();
         let larger = (2 * old).min(slots).min(left);

@@ -97,11 +97,6 @@ impl<'a> Sources<'a> {
         by_rows.to_owned() + &Self { timed: false, stubborn: None, ..self }.text(true)
     }
 
-    /// Program text that goes back from a state of a rank's table, over the rank's list.
-    pub fn walk_of_rank(self) -> String {
-        WIDE_LIST.to_owned() + &self.walk(false)
-    }
-
     /// Program text for one rank of several.
     pub fn rank(self) -> String {
         format!("#define EXPLORE_RANKS 1\n{}", self.text(false))

@@ -2,35 +2,42 @@
 //! from there.
 //!
 //! ```text
-//! order    [ level 0 | ... | expanded | this level | the next one, as it is stored ]    references of this rank's table
-//!                                     ^ next        ^ end                          ^ stored
-//! offers   [ successors of the round | ]                                                words
+//! order    [ expanded | this level | the next one, as it is stored |   free   ]    references, 4, 5 or 8 bytes each
+//!                     ^ next        ^ end                           ^ stored
+//! offers   [ successors of the round | ]                                           words
+//! fresh    [ references of the states that the last round has stored here ]        8 bytes each
 //! ```
 //!
 //! The kernel expands states until none is left, or until the offers lack room for another tile's successors. Then all ranks
 //! exchange their offers (`cluster::Table::find_or_put_device`), and each rank appends to its order what its own table has
-//! stored.
+//! stored. If the order lacks room, expanded states are dropped from it, or it gets longer. Without memory for that, waiting
+//! states are marked in the table, and parts of the level are listed from the marks (marked.rs).
+//!
+//! In a search for a path, the references of states that are dropped or listed from marks are copied to the host's memory, as
+//! many of the last levels as fit there.
 
 use super::kernel::{Kernel, allocate};
-use super::order::States;
+use super::lists::{FEWEST_LISTED, LEAST_LISTS, Lists, Replaced};
+use super::order::Order;
 use super::program::Sources;
 use super::tallies::Tallies;
+use super::waiting::{Kept, Marked};
 use super::{KernelLimits, NONE, SearchState};
 use crate::codegen::ensure_fits;
 use crate::exploration::{Found, Limits, Violating};
 use crate::ranks::{RankNumbers, Round, Table, Worker};
 use crate::successors::{Expansion, Interpreted, Successors};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
+use std::ops::Range;
 use std::sync::Arc;
 use warpset::cluster::DeviceBatch;
 use warpset::gpu::cudarc_0_19::DeviceExt;
-use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, LaunchConfig, PinnedHostSlice, PushKernelArg};
-use warpset::gpu::{Counts as Offers, DeviceBatch as LocalBatch};
+use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, LaunchConfig, PinnedHostSlice, PushKernelArg};
 use warpset::{Storage, Tally, VectorTable};
 use warpset_model::checks::Violation;
 
-/// The offers of a round take at most 1 / `SHARE` of the GPU's free memory and at most `MOST_ROWS` rows, as a round of the
-/// cluster does.
+/// The offers of a round, and the references of states that it stores, take at most 1 / `SHARE` of the GPU's free memory. The
+/// offers have at most `MOST_ROWS` rows, as a round of the cluster has.
 const SHARE: u64 = 32;
 const MOST_ROWS: u64 = 1 << 26;
 
@@ -39,6 +46,9 @@ const ROWS_A_THREAD: u64 = 4;
 
 /// Minimum number of states that a block takes: the states of a warp.
 const WARP: u64 = 32;
+
+/// Number of references that are copied to the host, or from there, at a time.
+const PIECE: u64 = 1 << 20;
 
 pub struct OnGpu<'a> {
     interpreted: &'a Interpreted<'a>,
@@ -52,18 +62,35 @@ pub struct OnGpu<'a> {
     stream: Arc<CudaStream>,
     /// Maximum number of steps of a state.
     most_steps: u64,
-    /// References of the states of this rank, by levels. The list has room for as many as the table has slots.
-    order: CudaSlice<u64>,
-    /// Starts of levels in `order`, including the current level.
+    /// References of the states of this rank that wait, or of a part of those of the level if they are marked.
+    order: Order,
+    /// Waiting states, if there is no memory to list all of them.
+    marked: Option<Marked>,
+    /// In a search for a path, levels that `order` no longer has.
+    kept: Option<Kept>,
+    /// Limit of the table and the lists, in bytes.
+    most_bytes: u64,
+    /// Number of states that this rank had stored when each level began, including the current one.
     starts: Vec<u64>,
+    /// Number of states that this rank has stored, those of the next level among them, and those dropped from `order`.
+    total: u64,
+    of_next: u64,
+    dropped: u64,
     /// Places in `order`: the first unexpanded state of this level, the end of the level, and the end of the part of the next
     /// level found so far.
     next: u64,
     end: u64,
     stored: u64,
+    /// References of the states that the last round has stored in this rank's table.
+    fresh: CudaSlice<u64>,
+    /// Whether states are in no list, because there was no memory for them; and an error after a round, until the next one.
+    is_stuck: bool,
+    failed: Option<Error>,
     /// Successors of the last round, and their number.
     offers: CudaSlice<u32>,
     offered: u64,
+    /// Least capacity of the offers of any rank, in rows.
+    most_rows: u64,
     search: CudaSlice<SearchState>,
     /// Pinned copy of `search` for the host: the driver takes longer to copy to other memory.
     ended: PinnedHostSlice<SearchState>,
@@ -75,12 +102,13 @@ pub struct OnGpu<'a> {
 }
 
 impl<'a> OnGpu<'a> {
-    /// Compiles the kernel for a rank's table, and allocates its lists.
+    /// Compiles the kernel for a rank's table, and allocates memory for its rounds. Each search allocates its list of states.
     ///
     /// # Errors
     ///
     /// The table is not on a GPU, NVRTC is not found or rejects the source, there is too little memory, or the driver fails.
-    pub fn new<S: Storage>(table: &VectorTable<S>, interpreted: &'a Interpreted<'a>) -> Result<Self> {
+    pub fn new<S: Storage>(table: &Table<S>, interpreted: &'a Interpreted<'a>) -> Result<Self> {
+        let (table, ranks) = (table.local(), table.ranks());
         let context = table.device().cuda_context().context("the table of this rank is not on a GPU")?;
         let model = interpreted.interpreter.model();
         ensure_fits(model)?;
@@ -90,11 +118,18 @@ impl<'a> OnGpu<'a> {
         let kernel = Kernel::load(table, &text, "expand_states", &stream)?;
         let most_steps = count_steps(&kernel, &stream)?;
         let width = table.width() as u64;
-        let (order, free) = (order_of(table, &stream)?, table.device().free_memory()?);
-        let order = order.with_context(|| format!("no memory for a list of {} states", table.slots()))?;
-        let rows = rows_for(free / SHARE, width, kernel.launch.block_dim.0.into(), most_steps);
+        // The list of the first search takes a part of the free memory.
+        let lists = Lists { table, kernel: &kernel, stream: &stream, needs_all: false, at_once: 0 };
+        let listed = lists.first_listed(0) * lists.format().bytes();
+        let share = table.device().free_memory()?.saturating_sub(listed) / SHARE;
+        // This rank may store all rows of a round. Each rank offers at most as many as any other one (`offer_at_most`).
+        let bytes = share * 4 * width / (4 * width + 8 * ranks as u64);
+        let rows = rows_for(bytes, width, kernel.launch.block_dim.0.into(), most_steps);
         let offers = allocate::<u32>(&stream, rows * width)?;
         let offers = offers.with_context(|| format!("no memory for {rows} successors of {width} words in a round"))?;
+        let most_fresh = rows * ranks as u64;
+        let fresh = allocate::<u64>(&stream, most_fresh)?;
+        let fresh = fresh.with_context(|| format!("no memory for {most_fresh} references of states that a round stores"))?;
         let mut none = SearchState::default();
         let tallies = Tallies::new(&stream, interpreted.checks.conditions.len(), &Violating::default(), &mut none)?;
         Ok(Self {
@@ -106,13 +141,23 @@ impl<'a> OnGpu<'a> {
             kernel,
             walk: None,
             most_steps,
-            order,
+            order: Order::none(&stream)?,
+            marked: None,
+            kept: None,
+            most_bytes: u64::MAX,
             starts: Vec::new(),
+            total: 0,
+            of_next: 0,
+            dropped: 0,
             next: 0,
             end: 0,
             stored: 0,
+            fresh,
+            is_stuck: false,
+            failed: None,
             offers,
             offered: 0,
+            most_rows: u64::MAX,
             search: stream.alloc_zeros(1)?,
             // SAFETY: a copy writes it before it is read (`expand`). No flags: the host reads it, so it must be cached.
             ended: unsafe { context.alloc_pinned_with_flags(1, 0) }?,
@@ -125,24 +170,177 @@ impl<'a> OnGpu<'a> {
         self.interpreted.width() as u64
     }
 
-    /// Capacity of the offers, in rows.
+    /// Rows of the offers that a round uses.
     fn offer_capacity(&self) -> u64 {
-        self.offers.len() as u64 / self.width()
+        let least = rows_of_tile(WARP, self.kernel.launch.block_dim.0.into(), self.most_steps);
+        (self.offers.len() as u64 / self.width()).min(self.most_rows.max(least))
+    }
+
+    /// Lists and marks of this rank.
+    fn lists<'l, S: Storage>(&'l self, table: &'l VectorTable<S>) -> Lists<'l, S> {
+        Lists { table, kernel: &self.kernel, stream: &self.stream, needs_all: false, at_once: 0 }
     }
 
     /// Offers the successors in the first `offered` rows.
     fn put<S: Storage>(&mut self, table: &mut Table<S>, own: RankNumbers) -> Result<(Tally, RankNumbers)> {
-        let mut stored = self.order.slice_mut(self.stored as usize..);
-        let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut stored).sum(own);
+        let batch = DeviceBatch::new(&self.offers, self.offered as usize).stored_here(&mut self.fresh).sum(own);
         let batch = table.find_or_put_device(&self.stream, batch)?;
-        self.stored += batch.stored_here_count;
-        ensure!(
-            self.stored <= table.local().slots(),
-            "the table has stored {} states in {} slots: please report this as a bug",
-            self.stored,
-            table.local().slots()
-        );
+        let appended = self.append(table.local(), batch.stored_here_count);
+        // The next round reports an error to the other ranks.
+        self.failed = self.failed.take().or(appended.err());
         Ok((batch.total, std::array::from_fn(|at| batch.sums[at])))
+    }
+
+    /// Appends the first `count` states of `fresh` to the next level.
+    fn append<S: Storage>(&mut self, table: &VectorTable<S>, count: u64) -> Result<()> {
+        let stored = self.total + count;
+        ensure!(stored <= table.slots(), "{stored} states are stored in {} slots: please report this as a bug", table.slots());
+        if count == 0 || self.is_stuck {
+            return Ok(());
+        }
+        if self.marked.is_none() && self.stored + count > self.order.len() && !self.make_room(table, count)? {
+            self.is_stuck = true;
+            return Ok(());
+        }
+        let lists = self.lists(table);
+        match &self.marked {
+            Some(marked) => lists.mark_references(&self.fresh, count, &marked.next)?,
+            None => {
+                lists.list_references(&self.order, self.stored, count, &self.fresh)?;
+                self.stored += count;
+            }
+        }
+        (self.total, self.of_next) = (stored, self.of_next + count);
+        Ok(())
+    }
+
+    /// Makes room for `count` more states in `order`: drops expanded states, or makes it longer, or marks the waiting states
+    /// instead. Returns false if there is no memory for any of that.
+    fn make_room<S: Storage>(&mut self, table: &VectorTable<S>, count: u64) -> Result<bool> {
+        let (len, waiting) = (self.order.len(), self.stored - self.next);
+        // Does not drop few states, because that would soon be repeated.
+        let is_enough = waiting + count <= len;
+        if is_enough && self.next >= self.stored.div_ceil(16) {
+            return self.drop_expanded().map(|()| true);
+        }
+        let format = self.lists(table).format();
+        // The old and the new list exist at the same time.
+        let left = self.most_bytes.saturating_sub(table.bytes() + self.order.bytes()) / format.bytes();
+        let longer = (2 * len).max(waiting + count).min(table.slots()).min(left);
+        if longer >= waiting + count && longer >= len + len / 8 {
+            self.drop_expanded()?;
+            if let Some(mut order) = Order::allocate(&self.stream, format, longer)? {
+                self.order.copy_to(&self.stream, &mut order, self.stored)?;
+                self.order = order;
+                return Ok(true);
+            }
+        }
+        self.drop_expanded()?;
+        if self.stored + count <= len {
+            return Ok(true);
+        }
+        let (mut order, level, next) = (self.take_order()?, 0..self.end, self.end..self.stored);
+        let replaced = self.lists(table).replace_by_marks(&mut order, level, next, self.most_bytes);
+        self.order = order;
+        if let Replaced::Marked(marked) = replaced? {
+            self.marked = Some(marked);
+            (self.next, self.end, self.stored) = (0, 0, 0);
+        }
+        Ok(self.marked.is_some())
+    }
+
+    /// Takes the list, so that it may be replaced; an empty one is left.
+    fn take_order(&mut self) -> Result<Order> {
+        let none = Order::none(&self.stream)?;
+        Ok(std::mem::replace(&mut self.order, none))
+    }
+
+    /// Drops the expanded states from `order`. In a search for a path, they are kept on the host.
+    fn drop_expanded(&mut self) -> Result<()> {
+        if self.next == 0 {
+            return Ok(());
+        }
+        if self.kept.is_some() {
+            for level in 0..self.starts.len() {
+                let places = self.places(level);
+                self.keep(level, places.start..places.end.min(self.next))?;
+            }
+        }
+        self.order.move_to_front(&self.stream, self.next, self.stored)?;
+        self.dropped += self.next;
+        (self.next, self.end, self.stored) = (0, self.end - self.next, self.stored - self.next);
+        Ok(())
+    }
+
+    /// Copies listed states of a level to the host, if levels are kept.
+    fn keep(&mut self, level: usize, places: Range<u64>) -> Result<()> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        for first in places.clone().step_by(PIECE as usize) {
+            kept.add(level as u64, &self.order.read(&self.stream, first..places.end.min(first + PIECE))?);
+        }
+        Ok(())
+    }
+
+    /// Numbers of the states of a level, of all that this rank has stored.
+    fn numbers(&self, level: usize) -> Range<u64> {
+        let first = self.starts.get(level).copied().unwrap_or(self.total);
+        first..self.starts.get(level + 1).copied().unwrap_or(self.total - self.of_next)
+    }
+
+    /// Places in `order` of the states of a level, if waiting states are listed. Those that have been dropped have none.
+    fn places(&self, level: usize) -> Range<u64> {
+        let numbers = self.numbers(level);
+        let place = |number: u64| if self.marked.is_some() { 0 } else { number.saturating_sub(self.dropped) };
+        place(numbers.start)..place(numbers.end)
+    }
+
+    /// Number of states of a level that are marked and not listed.
+    fn marked_of(&self, level: usize) -> u64 {
+        self.marked.as_ref().filter(|_| level + 1 == self.starts.len()).map_or(0, |marked| marked.left)
+    }
+
+    /// If states are marked and no listed one is left, lists the next part of the level.
+    fn list_part<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<()> {
+        if self.next < self.end {
+            return Ok(());
+        }
+        let Some(mut marked) = self.marked.take() else { return Ok(()) };
+        let count = self.lists(table).take_part(&mut marked, &self.order);
+        self.marked = Some(marked);
+        (self.next, self.end) = (0, count?);
+        self.keep(self.starts.len() - 1, 0..self.end)
+    }
+
+    /// Lists all marked states, before the table grows. Returns false, and keeps the marks, if there is no memory for the list.
+    fn list_marked<S: Storage>(&mut self, table: &VectorTable<S>) -> Result<bool> {
+        let Some(mut marked) = self.marked.take() else { return Ok(true) };
+        // The part of the level that is listed and not expanded is marked again.
+        let rest = self.end - self.next;
+        self.lists(table).mark_listed(&self.order, self.next..self.end, &marked.level)?;
+        marked.left += rest;
+        (self.next, self.end) = (0, 0);
+        let bytes = self.most_bytes.saturating_sub(self.order.bytes());
+        let Some(order) = self.lists(table).list_of_marked(&marked, self.of_next, bytes)? else {
+            self.marked = Some(marked);
+            return Ok(false);
+        };
+        (self.end, self.stored) = (marked.left, marked.left + self.of_next);
+        self.dropped = self.total - self.stored;
+        self.order = order;
+        Ok(true)
+    }
+
+    /// Compares the states at these places of a list with the state at `place`, as `find_predecessor` does.
+    fn look_back<S: Storage>(
+        &self,
+        table: &VectorTable<S>,
+        order: &Order,
+        places: Range<u64>,
+        path: &CudaSlice<u32>,
+        place: &mut CudaSlice<u64>,
+    ) -> Result<()> {
+        let walk = self.walk.as_ref().context("the kernel of the search for a path is compiled")?;
+        self.lists(table).find_predecessor(walk, &self.tables, order, places, path, place)
     }
 
     /// Determines the violation of a state that the kernel has found.
@@ -162,9 +360,27 @@ impl<'a> OnGpu<'a> {
 }
 
 impl<S: Storage> Worker<S> for OnGpu<'_> {
-    fn clear(&mut self, _: bool) {
+    fn clear(&mut self, table: &Table<S>, keep: bool, bytes: u64) -> Result<()> {
         self.starts.clear();
         (self.next, self.end, self.stored, self.offered) = (0, 0, 0, 0);
+        (self.total, self.of_next, self.dropped) = (0, 0, 0);
+        (self.marked, self.failed, self.most_bytes) = (None, None, bytes);
+        self.kept = keep.then(|| Kept::new(bytes, table.ranks() as u64));
+        self.order = Order::none(&self.stream)?; // free its memory for the new one
+        let lists = self.lists(table.local());
+        let (order, marked) = lists.allocate(lists.first_listed(0), 0, bytes)?;
+        self.is_stuck = order.is_none();
+        self.order = order.map_or_else(|| Order::none(&self.stream), Ok)?;
+        self.marked = marked;
+        Ok(())
+    }
+
+    fn most_offered(&self) -> u64 {
+        self.offers.len() as u64 / self.width()
+    }
+
+    fn offer_at_most(&mut self, rows: u64) {
+        self.most_rows = rows;
     }
 
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
@@ -176,21 +392,33 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
     }
 
     fn begin_level(&mut self) {
-        (self.next, self.end) = (self.end, self.stored);
-        self.starts.push(self.next);
+        self.starts.push(self.total - self.of_next);
+        match &mut self.marked {
+            Some(marked) => {
+                std::mem::swap(&mut marked.level, &mut marked.next);
+                marked.left = self.of_next;
+                (self.next, self.end) = (0, 0);
+            }
+            None => (self.next, self.end) = (self.end, self.stored),
+        }
+        self.of_next = 0;
     }
 
     fn remaining(&self) -> u64 {
-        self.end - self.next
+        self.end - self.next + self.marked.as_ref().map_or(0, |marked| marked.left)
     }
 
     fn expand(&mut self, table: &Table<S>, level: u64, only_faults: bool) -> Result<Round> {
         self.offered = 0;
-        let count = self.end - self.next;
-        if count == 0 {
-            return Ok(Round::default());
+        if let Some(error) = self.failed.take() {
+            return Err(error);
         }
         let table = table.local();
+        self.list_part(table)?;
+        let count = self.end - self.next;
+        if count == 0 || self.is_stuck {
+            return Ok(Round::default());
+        }
         if table.spec() != self.kernel.spec {
             self.kernel = Kernel::load(table, &self.text, "expand_states", &self.stream)?;
         }
@@ -218,15 +446,15 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
             deadlocks: self.interpreted.checks.deadlocks.into(),
             keep_going: 1, // the ranks decide together
         };
-        let view = table.kernel_argument()?;
+        let (view, states) = (table.kernel_argument()?, self.order.states(&self.stream));
         let config = LaunchConfig { grid_dim: (blocks as u32, 1, 1), ..self.kernel.launch };
         let mut launch = self.stream.launch_builder(&self.kernel.function);
-        launch.arg(&view).arg(&self.tables).arg(&self.order).arg(&mut self.offers).arg(&mut self.search).arg(&of_kernel);
+        launch.arg(&view).arg(&self.tables).arg(&states).arg(&mut self.offers).arg(&mut self.search).arg(&of_kernel);
         // SAFETY:
         // - the arguments match the parameters of `expand_states` in order and layout (explore.cu);
         // - `tables` belong to the compiled model, and no thread writes them;
-        // - `order` has references to stored states in `next .. last` (`put`, `finish_growth`), and no thread writes them
-        //   meanwhile;
+        // - `order` has references to stored states in `next .. last` (`append`, `list_part`, `finish_growth`), and no thread
+        //   writes them meanwhile;
         // - the offers have `room` rows, and the kernel reserves rows before it writes them;
         // - the view is valid: the table grows only after the stream has been waited for (below).
         unsafe { launch.launch(config) }?;
@@ -260,14 +488,12 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
     }
 
     fn prepare_growth(&mut self, table: &Table<S>) -> Result<bool> {
-        let words = match self.next..self.stored {
-            none if none.is_empty() => allocate(&self.stream, 1)?,
-            live => {
-                let live = self.order.slice(live.start as usize..live.end as usize);
-                self.kernel.states(table.local(), &self.stream, &live)?
-            }
-        };
-        self.moving = words.map(|words| (table.local().slots(), words));
+        let table = table.local();
+        if self.is_stuck || !self.list_marked(table)? {
+            return Ok(false);
+        }
+        let words = self.lists(table).words(&self.order, self.next, self.stored - self.next)?;
+        self.moving = words.map(|words| (table.slots(), words));
         Ok(self.moving.is_some())
     }
 
@@ -277,26 +503,49 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         if table.slots() == slots {
             return Ok(true);
         }
-        let count = (self.stored - self.next) as usize;
-        self.order = self.stream.null()?; // the new order may need this memory
-        let Some(mut order) = order_of(table, &self.stream)? else { return Ok(false) };
-        if count > 0 {
-            let mut found = self.stream.alloc_zeros::<Offers>(1)?;
-            let mut references = order.slice_mut(..count);
-            let batch = LocalBatch::new(&words, count).references(&mut references).counts(&mut found);
-            table.find_device(&self.stream, batch)?;
-            let found = self.stream.clone_dtoh(&found)?[0].hits;
-            ensure!(found == count as u64, "the table lost states while it grew: please report this as a bug");
-        }
-        // The new order lacks the expanded states, and the starts of earlier levels are not valid any more.
-        self.order = order;
-        (self.end, self.stored) = (self.end - self.next, self.stored - self.next);
-        self.next = 0;
+        let (level, count) = (self.end - self.next, self.stored - self.next);
+        let before = self.order.len().min(table.slots());
+        self.order = Order::none(&self.stream)?; // the new order may need this memory
+        let lists = self.lists(table);
+        let (order, marked) = lists.allocate(lists.first_listed(count).max(before), count, self.most_bytes)?;
+        let Some(mut order) = order else {
+            self.is_stuck = true;
+            return Ok(false);
+        };
+        // The new order lacks the expanded states, and the numbers of earlier levels are not used any more.
+        let (next, end, stored) = match marked {
+            Some(marked) => {
+                let marked = lists.mark_words(&mut order, marked, &words, 0..level, true)?;
+                let marked = lists.mark_words(&mut order, marked, &words, level..count, false)?;
+                self.marked = Some(marked);
+                (0, 0, 0)
+            }
+            None => {
+                lists.list_words(&mut order, 0, &words, 0..count)?;
+                (0, level, count)
+            }
+        };
+        self.dropped = self.total - count;
+        (self.order, self.next, self.end, self.stored) = (order, next, end, stored);
         Ok(true)
     }
 
     fn list_bytes(&self) -> u64 {
-        self.order.num_bytes() as u64
+        self.order.bytes() + self.marked.as_ref().map_or(0, Marked::bytes)
+    }
+
+    fn least_lists(&self) -> (u64, u64) {
+        if self.kernel.spec.is_indexed() { (0, 8 * FEWEST_LISTED) } else { LEAST_LISTS }
+    }
+
+    fn lacks_memory(&self) -> bool {
+        self.is_stuck
+    }
+
+    fn has_kept(&self, level: usize) -> bool {
+        let (numbers, places) = (self.numbers(level), self.places(level));
+        let kept = self.kept.as_ref().map_or(0, |kept| kept.len(level as u64));
+        kept + (places.end - places.start) + self.marked_of(level) == numbers.end - numbers.start
     }
 
     fn look_at(&self, state: &[u32]) -> Option<Violation> {
@@ -307,37 +556,39 @@ impl<S: Storage> Worker<S> for OnGpu<'_> {
         if let Some(stop) = (limits.stop)() {
             return Err(stop.error("while the path was followed back").into());
         }
-        let Some(first) = self.starts.get(level).copied() else { return Ok(None) };
-        let last = self.starts.get(level + 1).copied().unwrap_or(self.stored);
         let (table, width) = (table.local(), successor.len());
         if self.walk.as_ref().is_none_or(|walk| walk.spec != table.spec()) {
-            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk_of_rank();
+            let text = Sources::new(self.interpreted.interpreter.model(), self.interpreted.checks).walk(false);
             self.walk = Some(Kernel::load(table, &text, "find_predecessor", &self.stream)?);
         }
-        let walk = self.walk.as_ref().expect("it has just been compiled");
         let path = self.stream.clone_htod(&[&vec![0; width], successor].concat())?;
-        let states = States { first: self.order.device_ptr(&self.stream).0, ..States::default() };
         let mut place = self.stream.clone_htod(&[NONE])?;
-        let (starts, level, view) = (self.stream.clone_htod(&[first, last])?, 0u64, table.kernel_argument()?);
-        let mut launch = self.stream.launch_builder(&walk.function);
-        launch.arg(&view).arg(&self.tables).arg(&states).arg(&starts).arg(&path).arg(&mut place).arg(&level);
-        // SAFETY:
-        // - the arguments are those of `find_predecessor` in its order, each of the layout that it has in explore.cu;
-        // - `tables` are those of the model that was compiled;
-        // - `starts` describes a written part of `order`, as level 0 to the kernel;
-        // - `path` has two states, `place` is one reference;
-        // - the view is valid: the table does not grow meanwhile.
-        unsafe { launch.launch(walk.launch) }?;
+        let places = self.places(level);
+        if !places.is_empty() {
+            self.look_back(table, &self.order, places, &path, &mut place)?;
+        }
+        while self.marked_of(level) > 0 {
+            self.next = self.end; // no part of the level is listed
+            self.list_part(table)?;
+            self.look_back(table, &self.order, 0..self.end, &path, &mut place)?;
+        }
+        // States that have just been listed from marks are kept, too.
+        let references = self.kept.as_mut().filter(|kept| kept.len(level as u64) > 0).and_then(|kept| kept.pop(level as u64));
+        if let Some(references) = references.filter(|references| !references.is_empty()) {
+            let format = self.lists(table).format();
+            let piece = PIECE.min(references.len() as u64);
+            let part = Order::allocate(&self.stream, format, piece)?;
+            let mut part = part.with_context(|| format!("no memory for {piece} references of a level"))?;
+            for piece in references.chunks(piece as usize) {
+                part.write(&self.stream, 0, piece)?;
+                self.look_back(table, &part, 0..piece.len() as u64, &path, &mut place)?;
+            }
+        }
         let place = self.stream.clone_dtoh(&place)?[0];
         let reference = (place != NONE).then(|| table.reference(place).context("the GPU returned a slot that does not exist"));
         let reference = reference.transpose()?;
         Ok(reference.map(|reference| table.get_many(&[reference])).transpose()?)
     }
-}
-
-/// Allocates an order: a reference for each slot of the table, and one element more, so that no part of the order is empty.
-fn order_of<S: Storage>(table: &VectorTable<S>, stream: &Arc<CudaStream>) -> Result<Option<CudaSlice<u64>>> {
-    allocate(stream, table.slots() + 1)
 }
 
 /// Number of rows for successors that fit `bytes`, but at least the number that the smallest tile may need.

@@ -5,6 +5,7 @@
 //!
 //! - A GPU takes the steps that the interpreter takes in a reduced search, without data races, and a missing bit is found.
 
+use super::order::States;
 use super::program::Sources;
 use super::rank::{rows_for, rows_of_tile, shape};
 use super::tallies::Counted;
@@ -38,9 +39,6 @@ const SCHEDULES: u64 = 1;
 /// Kinds of reduced searches.
 const KEPT: [Kept; 3] =
     [Kept { deadlocks: true, goals: false }, Kept { deadlocks: false, goals: true }, Kept { deadlocks: true, goals: true }];
-
-/// Tag above the slot of each reference. The cluster's references have one; the kernel must ignore it.
-const TAG: u64 = 5 << 40;
 
 /// Value of words behind the offers.
 const CANARY: u32 = 0xABAD_CAFE;
@@ -102,7 +100,7 @@ fn compile(sources: Sources) -> Option<Simulated> {
 struct Argument {
     words: *const u32,
     tables: *const u32,
-    order: *mut u64,
+    states: States,
     offers: *mut u32,
     search: *mut [u64; SEARCH_WORDS],
     limits: KernelLimits,
@@ -146,9 +144,9 @@ impl<'a> Rounds<'a> {
         let deadlocks = interpreted.checks.deadlocks.into();
         let limits =
             KernelLimits { states: u64::MAX, levels: u64::MAX, nanoseconds: u64::MAX, room: u64::MAX, deadlocks, keep_going: 1 };
-        let (order, offers, search) = (null_mut(), null_mut(), null_mut());
+        let (listed, offers, search) = (States::default(), null_mut(), null_mut());
         let [words, tables, marks] = [null_mut(); 3];
-        let argument = Box::new(Argument { words, tables, order, offers, search, limits, marks });
+        let argument = Box::new(Argument { words, tables, states: listed, offers, search, limits, marks });
         Self { simulated, interpreted, expected, states, blocks, rows, argument, tallies: null_mut(), next: 0, shape: (0, 0) }
     }
 
@@ -266,10 +264,14 @@ impl Program for Rounds<'_> {
     }
 
     fn set_up(&mut self, memory: &mut Memory, _seed: u64) -> Vec<Vec<Grid>> {
-        let order: Vec<u64> = (0..self.last()).map(|slot| slot | TAG).collect();
+        // The list of a product has references of 8 bytes.
+        let bytes: Vec<u8> = match self.model().property {
+            Some(_) => (0..self.last()).flat_map(u64::to_ne_bytes).collect(),
+            None => (0..self.last() as u32).flat_map(u32::to_ne_bytes).collect(),
+        };
         self.argument.words = memory.allocate_with("states", Use::Constant, &self.states.concat());
         self.argument.tables = memory.allocate_with("tables", Use::Constant, &self.simulated.tables);
-        self.argument.order = memory.allocate_with("order", Use::Constant, &order);
+        self.argument.states.first = memory.allocate_with("list", Use::Constant, &bytes) as u64;
         self.argument.offers = memory.allocate("offers", Use::Shared, 4 * self.offers_words()).cast();
         self.argument.search = memory.allocate("search", Use::Shared, 8 * SEARCH_WORDS).cast();
         self.argument.marks = memory.allocate("marks", Use::Shared, 4 * self.marks_words().max(1)).cast();

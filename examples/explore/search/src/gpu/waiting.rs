@@ -1,6 +1,5 @@
 //! Memory for waiting states without a list, and for the last levels of a search for a path; see marked.rs.
 
-use crate::exploration::Limits;
 use std::collections::VecDeque;
 use warpset::gpu::cudarc_0_19::cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
@@ -40,8 +39,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub fn new(limits: Limits) -> Self {
-        let most_bytes = limits.bytes.min(warpset_support::memory::free_memory() / 2);
+    /// Keeps at most `bytes`, and at most a share of half of the host's free memory. `sharing`: number of searches that do so.
+    pub fn new(bytes: u64, sharing: u64) -> Self {
+        let most_bytes = bytes.min(warpset_support::memory::free_memory() / 2 / sharing);
         Self { levels: VecDeque::new(), lost: None, bytes: 0, most_bytes }
     }
 
@@ -68,6 +68,11 @@ impl Kept {
         }
     }
 
+    /// Number of states of a level that are kept.
+    pub fn len(&self, level: u64) -> u64 {
+        self.levels.iter().find(|(number, ..)| *number == level).map_or(0, |(_, low, _)| low.len() as u64)
+    }
+
     /// Removes the last level. Returns its references if it has this number.
     pub fn pop(&mut self, level: u64) -> Option<Vec<u64>> {
         let (last, low, above) = self.levels.pop_back()?;
@@ -88,6 +93,7 @@ mod tests {
         }
         // Level 3 has left: 10 states fit, and there were 6 + 3 + 1.
         assert_eq!((kept.bytes, kept.levels.len()), (50, 3));
+        assert_eq!([2, 3, 4, 5].map(|level| kept.len(level)), [0, 6, 3, 1]);
         kept.add(5, &[1 << 39]);
         assert_eq!((kept.bytes, kept.levels.len()), (25, 2));
         // A level of more states than fit is not kept, and no later part of it.

@@ -44,9 +44,16 @@ impl<'a, X: Successors> OnThreads<'a, X> {
 }
 
 impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
-    fn clear(&mut self, keep: bool) {
+    fn clear(&mut self, _: &Table<S>, keep: bool, _: u64) -> Result<()> {
         *self = Self { kept: keep.then(Vec::new), ..Self::new(self.source) };
+        Ok(())
     }
+
+    fn most_offered(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn offer_at_most(&mut self, _: u64) {}
 
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<Tally> {
         Ok(self.put(table, states, RankNumbers::default())?.0)
@@ -92,6 +99,18 @@ impl<S: Storage, X: Successors> Worker<S> for OnThreads<'_, X> {
         let words = self.level.capacity() + self.next.0.capacity() + self.offered.capacity();
         let references = self.kept.iter().flatten().map(Vec::len).sum::<usize>() + self.next.1.len();
         4 * words as u64 + 8 * references as u64
+    }
+
+    fn least_lists(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn lacks_memory(&self) -> bool {
+        false
+    }
+
+    fn has_kept(&self, level: usize) -> bool {
+        self.kept.as_ref().is_some_and(|kept| level < kept.len())
     }
 
     fn look_at(&self, state: &[u32]) -> Option<Violation> {

@@ -9,12 +9,12 @@
 //! No rank waits for a rank that has failed. Between two collective calls, a failed rank keeps its error and reports it with the
 //! next sums. A rank that cannot do that drops its table, which ends the connection for the others (`Member::with`).
 
-use super::agreement::{Stops, least_of};
+use super::agreement::{Stops, least_of, of_each};
 use super::worker::{Round, Worker};
 use crate::exploration::{Counts, End, Exploration, Found, LevelSizes, Limits, Observer, Standing, Violating};
-use crate::growth::{GROW_AT_FILL, factor_within, if_it_fits};
+use crate::growth::{Alike, GROW_AT_FILL, if_it_fits};
 use crate::path::explored_again;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use warpset::cluster;
 use warpset::{Error, Storage, Words};
 use warpset_support::in_process::OfAnother;
@@ -73,17 +73,21 @@ impl<S: Storage, W: Worker<S>> Member<S, W> {
     }
 
     /// Returns the states of a shortest path to `found`; all ranks return the same path. Clears the tables. Explores the levels
-    /// before `found` again, while each rank keeps the states that it stores. Then finds the path backwards from its last state,
-    /// over all ranks.
+    /// before `found` again, while each rank keeps the states that it stores, of as many levels as fit its memory. Then finds the
+    /// path backwards from its last state, over all ranks, and explores again for the levels that a rank has not kept.
     pub fn path(&mut self, found: &Found, limits: Limits) -> Result<Vec<Vec<u32>>> {
         self.with(|table, worker, initial| {
-            let mut states = vec![found.state.clone()];
-            if found.level > 0 {
-                explore_levels(table, worker, initial, found.level, limits)?;
-                for level in (0..found.level as usize).rev() {
+            let (mut states, mut level) = (vec![found.state.clone()], found.level as usize);
+            while level > 0 {
+                explore_levels(table, worker, initial, level as u64, limits)?;
+                // The last of the levels is always kept, so that each exploration finds at least one state.
+                let last = level;
+                while level > 0 && all_have_kept(table, worker, level - 1)? {
+                    level -= 1;
                     let state = states.last().expect("it begins with one");
                     states.push(predecessor(table, worker, level, state, limits)?);
                 }
+                ensure!(level < last, "a rank has lost states of level {}: please report this as a bug", level - 1);
             }
             states.reverse();
             Ok(states)
@@ -113,6 +117,12 @@ fn explore_levels<S: Storage, W: Worker<S>>(
             return Ok(());
         }
     }
+}
+
+/// Whether each rank has kept all of its states of `level`.
+fn all_have_kept<S: Storage, W: Worker<S>>(table: &mut Table<S>, worker: &W, level: usize) -> Result<bool> {
+    let [lost] = table.sum([u64::from(!worker.has_kept(level))])?;
+    Ok(lost == 0)
 }
 
 /// Finds the least state of `level` on all ranks that has `state` as a successor.
@@ -150,7 +160,10 @@ fn run<S: Storage, W: Worker<S>>(
 ) -> Result<Exploration> {
     let (counts, violating, state) = (Counts::default(), Violating::default(), State::default());
     let mut search = RankSearch { limits, counts, found: None, list_bytes: 0, violating, state };
-    worker.clear(keep);
+    let cleared = worker.clear(table, keep, limits.bytes / table.ranks() as u64);
+    search.keep_error(cleared);
+    let most_offered = of_each(table, worker.most_offered())?;
+    worker.offer_at_most(most_offered.into_iter().min().unwrap_or(u64::MAX));
     let first = if table.rank() == 0 { initial } else { &[] };
     let mut sums = loop {
         let put = worker.put_first(table, first)?;
@@ -278,7 +291,7 @@ impl RankSearch {
             round.overflows,
             u64::from(round.violating.iter().any(|states| *states > 0)),
             u64::from(self.state.failed.is_some()),
-            u64::from(self.state.is_stuck),
+            u64::from(self.state.is_stuck || worker.lacks_memory()),
         ];
         Stops::own(self.limits).with(own)
     }
@@ -353,7 +366,14 @@ impl RankSearch {
     /// Grows all tables by the same factor, if all ranks have memory for that.
     fn grow<S: Storage, W: Worker<S>>(&mut self, table: &mut Table<S>, worker: &mut W, sums: &Sums) -> Result<bool> {
         let Limits { bytes, is_reserved, .. } = self.limits;
-        let Some(factor) = factor_within(sums.table_bytes, sums.list_bytes, bytes, is_reserved) else { return Ok(false) };
+        let (eighths, fixed) = worker.least_lists();
+        let alike = Alike {
+            tables: sums.table_bytes,
+            lists: sums.list_bytes,
+            least_of_slots: sums.slots.saturating_mul(eighths) / 8,
+            least: fixed * table.ranks() as u64,
+        };
+        let Some(factor) = alike.factor_within(bytes, is_reserved) else { return Ok(false) };
         let ready = self.keep_error(worker.prepare_growth(table)).unwrap_or(false);
         let [ready] = table.sum([u64::from(ready)])?;
         let grown = match ready < table.ranks() as u64 {

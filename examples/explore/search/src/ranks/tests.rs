@@ -211,6 +211,8 @@ enum Trouble {
     Stuck,
     /// Reports lack of memory for states before the table grows.
     Unready,
+    /// Reports lack of memory for the states of a round.
+    Unlisted,
 }
 
 /// A rank on threads that fails on purpose.
@@ -221,8 +223,14 @@ struct Troubled<'a, X> {
 }
 
 impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
-    fn clear(&mut self, keep: bool) {
-        Worker::<S>::clear(&mut self.inner, keep);
+    fn clear(&mut self, table: &Table<S>, keep: bool, bytes: u64) -> Result<()> {
+        self.inner.clear(table, keep, bytes)
+    }
+    fn most_offered(&self) -> u64 {
+        Worker::<S>::most_offered(&self.inner)
+    }
+    fn offer_at_most(&mut self, rows: u64) {
+        Worker::<S>::offer_at_most(&mut self.inner, rows);
     }
     fn put_first(&mut self, table: &mut Table<S>, states: &[u32]) -> Result<warpset::Tally> {
         self.inner.put_first(table, states)
@@ -252,6 +260,15 @@ impl<S: Storage, X: Successors> Worker<S> for Troubled<'_, X> {
     }
     fn list_bytes(&self) -> u64 {
         Worker::<S>::list_bytes(&self.inner)
+    }
+    fn least_lists(&self) -> (u64, u64) {
+        Worker::<S>::least_lists(&self.inner)
+    }
+    fn lacks_memory(&self) -> bool {
+        self.trouble == Some(Trouble::Unlisted) && self.rounds > 2
+    }
+    fn has_kept(&self, level: usize) -> bool {
+        Worker::<S>::has_kept(&self.inner, level)
     }
     fn look_at(&self, state: &[u32]) -> Option<Violation> {
         Worker::<S>::look_at(&self.inner, state)
@@ -290,6 +307,8 @@ fn one_without_memory_ends_all_of_them() {
         assert_eq!(exploration.end, End::Memory);
         assert!((64..7776).contains(&exploration.counts.states), "{exploration:?}");
     }
+    let exploration = troubled(Trouble::Unlisted, 10_000).unwrap();
+    assert_eq!((exploration.end, exploration.counts.levels), (End::Memory, 3), "{exploration:?}");
 }
 
 #[test]

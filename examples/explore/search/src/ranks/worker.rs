@@ -20,9 +20,16 @@ pub struct Round {
 /// The levels of one rank, and the expansion of their states. Calls that take the table by `&mut` are collective: all ranks must
 /// make them.
 pub trait Worker<S: Storage>: Send {
-    /// Forgets all states, because the table is empty. If `keep` is set, the states of all levels are kept from now on, until the
-    /// next call.
-    fn clear(&mut self, keep: bool);
+    /// Forgets all states, because the table is empty. If `keep` is set, the states of as many levels as fit are kept from now
+    /// on, until the next call. `bytes`: limit of this rank's table and lists.
+    fn clear(&mut self, table: &Table<S>, keep: bool, bytes: u64) -> Result<()>;
+
+    /// Most successors that this rank offers at once.
+    fn most_offered(&self) -> u64;
+
+    /// Offers at most `rows` successors at once from now on, or as few as one state may have if these are more. No rank offers
+    /// more, so that each has room for the references of the states that it stores.
+    fn offer_at_most(&mut self, rows: u64);
 
     /// Offers these states to all ranks. The states that this rank's own table stores become part of the next level. Returns the
     /// outcomes of the offers of all ranks.
@@ -58,10 +65,19 @@ pub trait Worker<S: Storage>: Send {
     /// Size of all lists of states, in bytes.
     fn list_bytes(&self) -> u64;
 
+    /// Least size of the lists of any rank: eighths of a byte for each slot of its table, and other bytes. Equal on all ranks.
+    fn least_lists(&self) -> (u64, u64);
+
+    /// Whether a state that this rank's table has stored is in no list, because there was no memory for that.
+    fn lacks_memory(&self) -> bool;
+
+    /// Whether all states of `level` on this rank are kept, so that `predecessor` may be called.
+    fn has_kept(&self, level: usize) -> bool;
+
     /// Returns the violation of a state, if it has one.
     fn look_at(&self, state: &[u32]) -> Option<Violation>;
 
     /// Finds the least state of `level` on this rank that has `successor` as a successor. The states of the level must have been
-    /// kept.
+    /// kept. Called at most once for a level, from the last one back.
     fn predecessor(&mut self, table: &Table<S>, level: usize, successor: &[u32], limits: Limits) -> Result<Option<Vec<u32>>>;
 }

@@ -16,7 +16,7 @@ namespace {
 struct Argument {
     warpset::View view;
     const unsigned* tables;
-    explore::u64* order;
+    explore::States states;
     unsigned* offers;
     explore::SearchState* search;
     explore::Limits limits;
@@ -47,6 +47,6 @@ void simulated_expand(const void* of)
 #else
 #define MARKS
 #endif
-    expand_states(argument.view, argument.tables, argument.order, argument.offers, argument.search, argument.limits MARKS);
+    expand_states(argument.view, argument.tables, argument.states, argument.offers, argument.search, argument.limits MARKS);
 }
 }
