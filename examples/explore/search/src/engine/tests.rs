@@ -367,7 +367,7 @@ fn marks_fit_beside_narrower_slots() {
         let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
         let exploration = engine.run(&dve.model.initial_state(), None).unwrap();
         let fill = exploration.counts.states as f64 / table.slots() as f64;
-let slots = table.spec().key_and_slot_bits();
+        let slots = table.spec().key_and_slot_bits();
         assert!(exploration.end == End::Memory && fill > 0.99, "{bytes} bytes: {fill}, {slots:?}");
     }
 }
