@@ -6,6 +6,7 @@ use crate::ir::net::{Firings, PlaceId};
 use crate::ir::{Action, ChannelId, Expression, Field, MessageField, Model, ProcessId, Span, TransitionId, VariableId};
 use crate::terms::{Store, Target, Term, Test};
 use warpset_support::escaping;
+use warpset_support::numbers::counted;
 
 /// A step of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -298,13 +299,15 @@ impl Fault {
             Wrong::Index { array, dimension, index } => {
                 let (of, name) = (&model.variables[array], model.full_name(array));
                 let elements = of.initial.len();
+                let counted = |number: usize, one: &str| counted(number as u64, one);
                 match (of.columns, dimension) {
-                    (None, _) => format!("the array {name} has {elements} elements, but its index is {index}"),
+                    (None, _) => format!("the array {name} has {}, but its index is {index}", counted(elements, "element")),
                     (Some(columns), 0) => {
-                        format!("the array {name} has {} rows, but its first index is {index}", elements / columns)
+                        format!("the array {name} has {}, but its first index is {index}", counted(elements / columns, "row"))
                     }
                     (Some(columns), _) => {
-                        format!("a row of the array {name} has {columns} elements, but its second index is {index}")
+                        let columns = counted(columns, "element");
+                        format!("a row of the array {name} has {columns}, but its second index is {index}")
                     }
                 }
             }

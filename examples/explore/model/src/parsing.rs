@@ -28,8 +28,8 @@ pub struct Words<R> {
     pub is_operand: fn(&[R]) -> bool,
     /// Advice for unexpected text, such as a word of a similar language.
     pub hint: fn(&Unexpected<R>) -> Option<&'static str>,
-    /// Whether the language has a word that is therefore no name.
-    pub is_reserved: fn(&str) -> bool,
+    /// Advice for a word of the language, which is therefore no name. `None` for all others.
+    pub reserved: fn(&str) -> Option<&'static str>,
     /// Whether [`Foreign`] advises in this language.
     pub is_dve: bool,
 }
@@ -110,6 +110,9 @@ pub fn foreign(text: &str, at: usize, place: Place) -> Option<Foreign> {
     };
     Some(Foreign { start: at, text: rest[..1].into(), help })
 }
+
+/// Advice for a word of the language that stands where a name is expected.
+pub const ANOTHER_NAME: &str = "choose another name";
 
 /// The place of a syntax error.
 pub struct Unexpected<'a, R> {
@@ -338,9 +341,8 @@ fn syntax_error<R: RuleType, P: Parser<R>>(error: Error<R>, rule: R, text: &str,
 fn reserved<R>(text: &str, end: usize, words: &Words<R>) -> Option<Diagnostic> {
     let start = text[..end].trim_end_matches(is_name_character).len();
     let word = &text[start..end];
-    let error =
-        || Diagnostic::new(span_of(text, start, end), format!("`{word}` is a word of the language"), "choose another name");
-    (words.is_reserved)(word).then(error)
+    let advice = (words.reserved)(word)?;
+    Some(Diagnostic::new(span_of(text, start, end), format!("`{word}` is a word of the language"), advice))
 }
 
 /// The error at a sign or word of another language, with what to write instead.

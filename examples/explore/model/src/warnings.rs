@@ -95,7 +95,7 @@ pub fn of_store(value: i32, kept: i32, type_name: &str, holds: Range, at: Span, 
 pub fn of_list(name: &str, given: &[(i32, Span)], size: usize, default: &str) -> Option<Warning> {
     let count = given.len();
     let values = |count: usize| counted(count as u64, "value");
-    let message = format!("the array `{name}` has {size} elements, but its list has {}", values(count));
+    let message = format!("the array `{name}` has {}, but its list has {}", counted(size as u64, "element"), values(count));
     let (at, label, lost) = match (given.get(size), given.last()) {
         (Some((_, at)), _) => (*at, format!("dropped from here on: {}", values(count - size)), count - size),
         (None, Some((_, at))) if count < size => (*at, format!("{default} from element {count} on, to element {}", size - 1), 0),
@@ -168,13 +168,13 @@ pub fn of_comparisons([left, first, middle, second, right]: [&str; 5], at: Span)
     Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 }
 }
 
-/// Warns of a constant index outside the array, which has `elements` elements, or rows, as `kind` says.
-pub fn of_index(array: &str, elements: usize, kind: &str, index: &Expression, at: Span) -> Option<Warning> {
+/// Warns of a constant index outside the array. `elements`: number of its elements or rows, and `has` says that in words.
+pub fn of_index(array: &str, elements: usize, has: &str, index: &Expression, at: Span) -> Option<Warning> {
     let index = index.constant()?;
     if usize::try_from(index).is_ok_and(|index| index < elements) {
         return None;
     }
-    let message = format!("the array `{array}` has {elements} {kind}, but this index is {index}");
+    let message = format!("the array `{array}` has {has}, but this index is {index}");
     let label = "is a fault of the model whenever it is evaluated";
     Some(Warning { diagnostic: Diagnostic::new(at, message, label), values: 0 })
 }

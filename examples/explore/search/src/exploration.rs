@@ -48,20 +48,18 @@ pub fn bytes_of_marks(slots: u64) -> u64 {
     2 * 8 * slots.div_ceil(64)
 }
 
-/// Bytes of a slot of a compact table that large tables of most models have.
-const NARROW: u64 = 4;
-
 /// Bytes of a table and its lists, as a multiple of the table's bytes.
 ///
 /// Lists get longer as the table fills. The estimate assumes as many bytes of lists for each state as now, because levels get
-/// narrower in relation to all states. If waiting states may be marked, the marks are an upper limit for their lists.
-fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists) -> Result<f64> {
-    let (taken, slots) = (table.bytes(), table.slots());
-    let used = taken as f64 * (table.len()? as f64 / slots as f64).min(1.0);
+/// narrower in relation to all states. If waiting states may be marked, the marks are an upper limit for their lists. A table of
+/// keys gets narrower slots as it grows, so its marks get larger in relation to it. `last`: numbers of slots and bytes of the
+/// table when it has grown.
+fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists, last: [u64; 2]) -> Result<f64> {
+    let now = [table.slots(), table.bytes()];
+    let used = now[1] as f64 * (table.len()? as f64 / now[0] as f64).min(1.0);
     let a_byte = |bytes: u64| if used > 0.0 { bytes as f64 / used } else { 0.0 };
-    // A compact table that grows may get slots of half as many bytes, down to `NARROW`, and has more marks for its bytes then.
-    let narrower = if table.spec().is_compact() && taken > NARROW * slots { 2.0 } else { 1.0 };
-    let of_marks = narrower * bytes_of_marks(slots) as f64 / taken.max(1) as f64;
+    let share_of_marks = |[slots, bytes]: [u64; 2]| bytes_of_marks(slots) as f64 / bytes.max(1) as f64;
+    let of_marks = share_of_marks(now).max(share_of_marks(last));
     let waiting = if lists.may_be_marked { a_byte(lists.waiting).min(of_marks) } else { a_byte(lists.waiting) };
     Ok(1.0 + waiting + a_byte(lists.kept))
 }
@@ -69,9 +67,14 @@ fn with_lists<S: Storage>(table: &VectorTable<S>, lists: Lists) -> Result<f64> {
 /// Bytes that a search of `states` states needs, with as many bytes of lists for each state as now. `None` if no table can hold
 /// that many states.
 pub fn memory_for<S: Storage>(table: &VectorTable<S>, lists: Lists, states: u64) -> Result<Option<u64>> {
-    let of_table = table.memory_for(states)?;
-    let with_lists = with_lists(table, lists)?;
-    Ok(of_table.map(|bytes| (bytes as f64 * with_lists) as u64))
+    let Some(of_table) = table.memory_for(states)? else { return Ok(None) };
+    let with_lists = with_lists(table, lists, [slots_for(states), of_table])?;
+    Ok(Some((of_table as f64 * with_lists) as u64))
+}
+
+/// Number of slots of a table that is certain to hold this number of vectors.
+fn slots_for(vectors: u64) -> u64 {
+    (vectors as f64 / 0.95) as u64
 }
 
 impl Limits {
@@ -82,7 +85,13 @@ impl Limits {
     /// Limit of the memory for a growing table: the old and the new table together, after subtracting the lists of states.
     pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: Lists) -> Result<MemoryLimit> {
         let taken = table.bytes();
-        let last = (self.bytes as f64 / with_lists(table, lists)?) as u64;
+        // Slots of other tables keep their width. The vectors are those of a table that is made beside the one before it. Here
+        // this one counts extra, and it takes up to a sixteenth.
+        let slots = match table.spec().key_and_slot_bits() {
+            Some(_) => slots_for(table.vectors_within(MemoryLimit::Reserved(self.bytes))?.saturating_mul(16) / 15),
+            None => 0,
+        };
+        let last = (self.bytes as f64 / with_lists(table, lists, [slots, self.bytes])?) as u64;
         // While a table grows, the old table, the new table and the lists all exist. The rows of an indexed table are not copied.
         let last = if table.spec().is_indexed() { last } else { last.saturating_add(taken) };
         let bytes = last.min(self.bytes.saturating_sub(lists.waiting + lists.kept));
@@ -406,8 +415,8 @@ mod tests {
         let limits = Limits { bytes: 1 << 30, is_reserved: true, ..Limits::NONE };
         let MemoryLimit::Reserved(bytes) = limits.of_table(&table, lists).unwrap() else { panic!("the memory is reserved") };
         let larger = bytes - table.bytes();
-        // Marks are rounded up to whole words.
-        let marks = bytes_of_marks(larger / NARROW - 64);
+        // The larger table has slots of four bytes. Marks are rounded up to whole words.
+        let marks = bytes_of_marks(larger / 4 - 64);
         assert!(larger + marks <= limits.bytes && larger > limits.bytes / 16 * 15, "{larger} and {marks} bytes");
     }
 }

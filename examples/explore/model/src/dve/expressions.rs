@@ -13,6 +13,7 @@ use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
 use warpset_support::escaping;
+use warpset_support::numbers::counted;
 
 /// Limit of nested brackets, which are walked by recursion.
 const MAX_NESTING: usize = 64;
@@ -350,8 +351,9 @@ impl Scope<'_> {
     fn index(&self, name: &Pair, variable: usize, indices: Vec<Pair>, nesting: usize) -> Result<Option<Expression>, Diagnostic> {
         let of = &self.variables[variable];
         let lower = |pair: &Pair| self.lower(pair.clone().into_inner().next().expect("an index is an expression"), nesting);
-        let warn = |index: &Expression, elements: usize, kind: &str, at: Span| {
-            self.warnings.borrow_mut().extend(warnings::of_index(&of.name, elements, kind, index, at));
+        let counted = |number: usize, one: &str| counted(number as u64, one);
+        let warn = |index: &Expression, elements: usize, has: &str, at: Span| {
+            self.warnings.borrow_mut().extend(warnings::of_index(&of.name, elements, has, index, at));
         };
         match (&indices[..], of.is_array, of.columns) {
             ([], false, _) => Ok(None),
@@ -359,17 +361,18 @@ impl Scope<'_> {
             ([index, ..], false, _) => Err(not_an_array(name, index)),
             ([index], true, None) => {
                 let value = lower(index)?;
-                warn(&value, of.initial.len(), "elements", span(index));
+                warn(&value, of.initial.len(), &counted(of.initial.len(), "element"), span(index));
                 Ok(Some(value))
             }
             ([row, column], true, Some(columns)) => {
                 let rows = of.initial.len() / columns;
-                let within = |dimension, elements, kind, pair: &Pair| -> Result<Expression, Diagnostic> {
+                let of_row = format!("{} in a row", counted(columns, "element"));
+                let within = |dimension, elements, has: &str, pair: &Pair| -> Result<Expression, Diagnostic> {
                     let value = lower(pair)?;
-                    warn(&value, elements, kind, span(pair));
+                    warn(&value, elements, has, span(pair));
                     Ok(Expression::within(variable, dimension, elements, value, span(pair)))
                 };
-                let (first, second) = (within(0, rows, "rows", row)?, within(1, columns, "elements in a row", column)?);
+                let (first, second) = (within(0, rows, &counted(rows, "row"), row)?, within(1, columns, &of_row, column)?);
                 let at = super::grammar::join(span(row), span(column));
                 let before = Expression::binary(Binary::Multiply, first, Expression::Constant(columns as i32), at);
                 Ok(Some(Expression::binary(Binary::Add, before, second, at)))

@@ -16,7 +16,7 @@ const WORDS: Words<Rule> = Words {
     hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", "=", "->", "=>", ":", "!", "?", "*/"],
     is_operand: |rules| rules.contains(&Rule::number),
-    is_reserved: |word| Grammar::parse(Rule::keyword, word).is_ok(),
+    reserved: |word| Grammar::parse(Rule::keyword, word).is_ok().then_some(parsing::ANOTHER_NAME),
     is_dve: true,
 };
 

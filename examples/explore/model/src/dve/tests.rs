@@ -73,7 +73,7 @@ fn arrays_may_have_two_dimensions() {
 /// Each index is checked by itself: an index beyond its row is no element of the next row.
 #[test]
 fn elements_of_two_dimensions_have_their_own_limits() {
-    let dve = read(&with("byte m[2][3] = {{1, 2, 3}, {4, 5, 6}}, i, j;", "")).unwrap();
+    let dve = read(&with("byte m[2][3] = {{1, 2, 3}, {4, 5, 6}}, i, j, one[1];", "")).unwrap();
     let (model, state) = (&dve.model, dve.model.initial_state());
     let value = |text: &str| {
         let condition = dve.condition(&Source { name: "condition".into(), text: text.into() }).unwrap().0;
@@ -94,6 +94,7 @@ fn elements_of_two_dimensions_have_their_own_limits() {
         ("m[i + 2][j]", "the array m has 2 rows, but its first index is 2"),
         ("m[0][7]", "a row of the array m has 3 elements, but its second index is 7"),
         ("m[-1][3]", "the array m has 2 rows, but its first index is -1"),
+        ("one[i - 1]", "the array one has 1 element, but its index is -1"),
         // The number of the element would wrap around to 0.
         ("m[i + 1431655766][j - 1]", "the array m has 2 rows, but its first index is 1431655766"),
     ] {

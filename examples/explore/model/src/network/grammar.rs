@@ -16,7 +16,7 @@ const WORDS: Words<Rule> = Words {
     marks: &[",", "(", ")", "->", "||", "|||", "|[", "]|", "*", "#", "*)"],
     is_operand: |_| false,
     hint: |_| None,
-    is_reserved: |_| false,
+    reserved: |_| None,
     is_dve: false,
 };
 

@@ -10,6 +10,7 @@ use crate::warnings::{self, Warning};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
 use std::cell::RefCell;
 use std::sync::LazyLock;
+use warpset_support::numbers::counted;
 
 /// Limit of nested brackets, because recursive functions walk them.
 const MAX_NESTING: usize = 64;
@@ -194,7 +195,7 @@ impl<N: Names> Scope<'_, N> {
         match (index, of.is_array) {
             (None, false) => Ok(Ok((variable, None))),
             (None, true) => {
-                let label = format!("it has {} elements: an index [...] is needed", of.initial.len());
+                let label = format!("it has {}: an index [...] is needed", counted(of.initial.len() as u64, "element"));
                 Err(Diagnostic::new(at, format!("`{}` is an array", of.name), label))
             }
             (Some(index), false) => {
@@ -203,7 +204,8 @@ impl<N: Names> Scope<'_, N> {
             (Some(index), true) => {
                 let index_at = span(&index);
                 let index = self.lower(index.into_inner().next().expect("an index is an expression"), nesting)?;
-                self.warn(warnings::of_index(&of.name, of.initial.len(), "elements", &index, index_at));
+                let (elements, has) = (of.initial.len(), counted(of.initial.len() as u64, "element"));
+                self.warn(warnings::of_index(&of.name, elements, &has, &index, index_at));
                 Ok(Ok((variable, Some(index))))
             }
         }

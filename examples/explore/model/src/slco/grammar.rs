@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::parsing::{self, Unexpected, Words};
+use pest::Parser as _;
 use warpset_grammars::slco::Grammar;
 
 pub use crate::parsing::span;
@@ -15,7 +16,7 @@ const WORDS: Words<Rule> = Words {
     hint,
     marks: &[";", ",", "{", "}", "[", "]", "(", ")", ":=", "->", ":", ".", "|", "*/"],
     is_operand: |rules| rules.contains(&Rule::number) && rules.contains(&Rule::not),
-    is_reserved: |_| false,
+    reserved,
     is_dve: false,
 };
 
@@ -45,6 +46,16 @@ fn expected(rules: &[Rule]) -> Vec<String> {
         _ => None,
     });
     keywords.chain(others.map(Into::into)).collect()
+}
+
+/// Advice for a keyword. Lists of names end at one, so the first keyword in the wrong order is behind such a list.
+fn reserved(word: &str) -> Option<&'static str> {
+    match word {
+        "variables" | "ports" | "state" => Some("no name; the order is variables, ports, state machines"),
+        "initial" | "states" | "transitions" => Some("no name; the order is variables, initial, states, transitions"),
+        "actions" | "classes" | "objects" | "channels" => Some("no name; the order is actions, classes, objects, channels"),
+        _ => Grammar::parse(Rule::keyword, word).is_ok().then_some(parsing::ANOTHER_NAME),
+    }
 }
 
 /// If the word is a type of another language, advises on the types of this language.

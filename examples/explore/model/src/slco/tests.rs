@@ -295,6 +295,8 @@ fn errors_say_what_and_where() {
         ("model m { classes K { variables Byte x } objects o : K(x := 1, x := 2) }".into(), 1, "a second value of `x`"),
         ("model m { classes K { } K { } }".into(), 1, "the class `K` is declared twice"),
         ("model m {".into(), 1, "the text ends here"),
+        ("model m { classes K { ports P variables Byte x } }".into(), 1, "`variables` is a word of the language"),
+        ("model m { classes K { variables Byte initial } }".into(), 1, "`initial` is a word of the language"),
         (String::new(), 1, "the text is empty"),
     ] {
         let error = read(&text).map(|_| ()).expect_err(&text);

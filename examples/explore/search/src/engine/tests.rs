@@ -353,6 +353,25 @@ fn slots_of_keys_get_narrower_as_a_table_grows() {
     }
 }
 
+/// The last growth of a table of keys leaves memory for the marks of its narrower slots: only a full table ends the search.
+#[test]
+fn marks_fit_beside_narrower_slots() {
+    let process = |n| format!("process P_{n} {{ byte x; state s; init s; trans s -> s {{ effect x = (x + 1) % 27; }}; }}\n");
+    let dve = as_keys(&read(&((0..4).map(process).collect::<String>() + "system async;")));
+    let checks = Checks::default();
+    let source = Interpreted::new(Interpreter::new(&dve.model), &checks);
+    for bytes in [300_000, 400_000, 500_000] {
+        let builder = VectorTable::<Root>::builder(2).key_bits(dve.model.layout.end);
+        let table = builder.capacity(100).build(&Device::cpu_with_threads(2)).unwrap();
+        let limits = Limits { bytes, is_reserved: true, ..NO_LIMITS };
+        let engine = HostEngine { table: &table, source: &source, limits, recorder: None, observer: &|_| true };
+        let exploration = engine.run(&dve.model.initial_state(), None).unwrap();
+        let fill = exploration.counts.states as f64 / table.slots() as f64;
+        let slots = table.spec().key_and_slot_bits();
+        assert!(exploration.end == End::Memory && fill > 0.99, "{bytes} bytes: {fill}, {slots:?}");
+    }
+}
+
 #[test]
 fn limits_end_it_with_what_there_is() {
     let dve = counters(6);
