@@ -180,8 +180,6 @@ struct PartFiller {
     using Block = platform::Block;
     // On a GPU the lanes of a warp share the chunks of its vectors.
     static constexpr bool by_warp = Warp::size > 1;
-    // Slots that a thread reads before it takes a slot for the first of them, so that enough loads are under way.
-    static constexpr u32 ahead = !by_warp ? 1 : Layout<Shape>::most_slot_words <= 2 ? 8 : Layout<Shape>::most_slot_words <= 8 ? 4 : 2;
 
     const Table& from;
     const Table& to;
@@ -206,29 +204,18 @@ struct PartFiller {
         u32 count = 0;
         const u64 from_slots = (part.from_last - part.from_first) * slots;
         WARPSET_UNROLL_BY(1)
-        for (u64 at = Block::thread() / Warp::size * Warp::size; at < from_slots; at += ahead * Block::threads()) {
-            const auto slot = [&](u32 turn) { return at + turn * static_cast<u64>(Block::threads()) + Warp::lane(); };
+        for (u64 at = Block::thread() / Warp::size * Warp::size; at < from_slots; at += Block::threads()) {
+            const u64 slot = at + Warp::lane(), from_bucket = part.from_first + slot / slots;
+            const u32 from_index = static_cast<u32>(slot % slots);
             if constexpr (by_warp) {
-                Candidate candidates[ahead];
-                WARPSET_UNROLL
-                for (u32 turn = 0; turn < ahead; ++turn)
-                    if (slot(turn) < from_slots)
-                        candidates[turn] = look(part.from_first + slot(turn) / slots, static_cast<u32>(slot(turn) % slots));
-                WARPSET_UNROLL
-                for (u32 turn = 0; turn < ahead; ++turn) {
-                    const u64 from_bucket = part.from_first + slot(turn) / slots;
-                    const u32 from_index = static_cast<u32>(slot(turn) % slots);
-                    const Candidate& candidate = candidates[turn];
-                    u64 bucket = 0;
-                    u32 index = 0;
-                    const bool has = candidate.is_vector && take(part, candidate.hash, candidate.may_be_barred, from_bucket,
-                                                                 from_index, bucket, index);
-                    const u32 placed = Warp::ballot(has);
-                    count += platform::population_count(placed);
-                    if (writes) copy(placed, candidate, from_bucket, from_index, bucket, index);
-                }
+                u64 bucket = 0;
+                u32 index = 0;
+                const bool has = slot < from_slots && place(part, from_bucket, from_index, bucket, index);
+                const u32 placed = Warp::ballot(has);
+                count += platform::population_count(placed);
+                if (writes) copy(placed, from_bucket, from_index, bucket, index);
             } else {
-                count += move(part, part.from_first + slot(0) / slots, static_cast<u32>(slot(0) % slots));
+                count += move(part, from_bucket, from_index);
             }
         }
         Block::sync();
@@ -299,33 +286,26 @@ private:
         return true;
     }
 
-    // What a lane has read of a slot.
-    struct Candidate {
-        bool is_vector = false, may_be_barred = false;
-        u64 hash;
-        Main first;  // chunk
-    };
-
-    // For a lane of a warp: reads a slot.
-    WARPSET_FN Candidate look(u64 from_bucket, u32 from_index) const
+    // For a lane of a warp: takes a slot for the vector in a slot, if it is the part's.
+    WARPSET_FN bool place(const typename GrowthParts<Shape>::Part& part, u64 from_bucket, u32 from_index, u64& bucket,
+                          u32& index) const
     {
         PartialHash sum;
-        Candidate candidate;
-        candidate.is_vector = true;
+        bool is_complete = true, may_be_barred = false;
         const u32 chunks = from.layout.chunks();
         WARPSET_UNROLL_BY(4)
         for (u32 chunk = 0; chunk < chunks; ++chunk) {
             // Plain loads: nothing writes the smaller table.
             from.with_empty(from_bucket, from_index, chunk, [&](const auto* address, auto empty) {
                 const auto value = *address;
-                candidate.is_vector &= !(value == empty);
-                candidate.may_be_barred |= (static_cast<u32>(low_of(value)) ^ to.view.empty[0]) < to.layout.empty_classes();
-                if (chunk == 0) store(&candidate.first, value);
+                is_complete &= !(value == empty);
+                may_be_barred |= (static_cast<u32>(low_of(value)) ^ to.view.empty[0]) < to.layout.empty_classes();
                 hash_chunk(sum, to.view.seeds, to.width(), from.layout.first_word(chunk), value);
             });
         }
-        candidate.hash = sum.finish(to.view.seeds, to.width(), to.view.hash_mask);
-        return candidate;
+        if (!is_complete) return false;
+        const u64 hash = sum.finish(to.view.seeds, to.width(), to.view.hash_mask);
+        return take(part, hash, may_be_barred, from_bucket, from_index, bucket, index);
     }
 
     WARPSET_FN static u64 low_of(u32 chunk) { return chunk; }
@@ -334,15 +314,10 @@ private:
 
     // Copies the vectors of the lanes in `placed`. If a vector is several main chunks, the lanes share them, so that neighbouring
     // lanes read and write neighbouring chunks.
-    WARPSET_FN void copy(u32 placed, const Candidate& candidate, u64 from_bucket, u32 from_index, u64 bucket, u32 index) const
+    WARPSET_FN void copy(u32 placed, u64 from_bucket, u32 from_index, u64 bucket, u32 index) const
     {
         const u32 chunks = to.layout.chunks(), lane = Warp::lane();
-        if (chunks == 1) {
-            if (placed >> lane & 1)
-                image.with_empty(bucket, index, 0, [&](auto* address, auto) { store(address, candidate.first); });
-            return;
-        }
-        if (to.layout.has_tails()) {
+        if (to.layout.has_tails() || chunks == 1) {
             if (!(placed >> lane & 1)) return;
             WARPSET_UNROLL
             for (u32 chunk = 0; chunk < chunks; ++chunk)
