@@ -179,6 +179,9 @@ struct PartFiller {
     using Warp = platform::Warp;
     using Block = platform::Block;
     // On a GPU the lanes of a warp share the chunks of its vectors.
+    //
+    // Tried: a thread reads 8, 4 or 2 slots (of 2, 8 and 32 words) before it takes a slot for the first of them. Growth in place
+    // to twice the slots then took 1.35, 1.10 and 0.86 times as long, and growth by 3 % 1.33, 1.12 and 1.10 (one H200).
     static constexpr bool by_warp = Warp::size > 1;
 
     const Table& from;
