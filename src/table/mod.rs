@@ -471,7 +471,8 @@ impl<K: Key, S: Storage> Table<K, S> {
     ///
     /// # Errors
     ///
-    /// The errors of [`reserve_total`](Self::reserve_total). After an error the table is unchanged.
+    /// The errors of [`reserve_total`](Self::reserve_total), and [`MemoryLimit`](crate::Error::MemoryLimit) if the table cannot
+    /// grow in place after all, and the limit permits no second table. After an error the table is unchanged.
     pub fn grow_within(&self, limit: MemoryLimit) -> Result<bool> {
         self.raw.grow_next(limit)
     }
