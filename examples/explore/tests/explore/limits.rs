@@ -392,7 +392,7 @@ pub fn finished_levels_leave_the_list(place: TableOnDevice) {
     let free = on_small_gpu(place, &path, &options);
     let number = |report: &Value, name: &str| report["table"][name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"));
     let (table, lists) = (number(&free, "bytes"), number(&free, "bytes_lists"));
-    if std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
+    if crate::is_simulated() {
         assert!(lists < 8 * 29_791 / 3, "{lists} bytes of lists: {free}");
     }
     let memory = (table + lists).to_string();
@@ -419,7 +419,7 @@ pub fn levels_wider_than_the_list_are_repeated(place: TableOnDevice) {
     assert_eq!((&report["end"], counts(&report)), (&Value::from("complete"), [all, all - 1, 15u64.pow(4), 5, 15u64.pow(4)]));
     assert_eq!(report["path"]["length"].as_u64(), Some(4), "{report}");
     // Without memory for a longer list, states are marked. Without memory for marks either, the search ends, with a message.
-    if place.table != "indexed" && std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some() {
+    if place.table != "indexed" && crate::is_simulated() {
         let begun = on_small_gpu(place, &path, &[&options[..], &["--max-states", "100"]].concat());
         let [table, slots] = ["bytes", "slots"].map(|name| begun["table"][name].as_u64().expect(name));
         let tight = |memory: u64| on_small_gpu(place, &path, &[&options[..], &["--memory", &memory.to_string()]].concat());
@@ -442,7 +442,7 @@ fn least_lists(slots: u64) -> u64 {
 /// With memory for nothing but the table, marks of waiting states and the shortest list, a search finds all states, is saved and
 /// resumed, and finds a path in the same memory.
 pub fn waiting_states_are_marked_when_lists_do_not_fit(place: TableOnDevice) {
-    if place.table == "indexed" || std::env::var_os("WARPSET_SIMULATED_DEVICE").is_none() {
+    if place.table == "indexed" || !crate::is_simulated() {
         return;
     }
     let (folder, path) = written(COUNTERS);

@@ -64,6 +64,11 @@ const ABOUT_RUNS: [&str; 7] = [
     "runs_of_large_products_are_shortest",
 ];
 
+/// Whether the GPU is a simulated one. With 0 the variable only says that no test starts itself on one.
+fn is_simulated() -> bool {
+    std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some_and(|devices| devices != "0")
+}
+
 /// Whether a test applies to a table.
 fn is_of(table: &str, test: &str) -> bool {
     (table != "indexed" || !ABOUT_RUNS.contains(&test)) && (table == TABLES[0] || !OF_ANY_TABLE.contains(&test))

@@ -165,7 +165,7 @@ pub fn full_memory_of_a_gpu_leaves_the_choice_to_threads(place: TableOnDevice) {
     let (whole, large) = (search(SMALL_MEMORY, &question[2..]), search("64M", &question));
     assert_eq!([&whole, &large].map(engine), [on_gpu, on_gpu], "{whole} {large}");
     let small = search(SMALL_MEMORY, &question);
-    let is_simulated = std::env::var_os("WARPSET_SIMULATED_DEVICE").is_some();
+    let is_simulated = crate::is_simulated();
     let reason = ", since the GPU has no memory for the reduction's tables";
     assert_eq!(engine(&small).ends_with(reason), is_simulated, "{small}");
     assert_eq!([&whole, &large, &small].map(depth), [Some(4); 3], "{whole} {large} {small}");
