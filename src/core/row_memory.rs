@@ -165,7 +165,7 @@ impl dyn Store {
         self.synchronize()?;
         let geometry = self.machine().geometry(parameters.spec)?;
         let slot_bytes = parameters.slot_bytes(&geometry);
-        // What is provided on demand is made usable now, for all rows that the larger table can have.
+        // Memory that is provided on demand is made usable now, for all rows that the larger table can have.
         let on_demand = self.machine().provides_on_demand();
         let row_bytes = if on_demand { parameters.row_bytes(&geometry) } else { 0 };
         let more = self.words().map_or(0, |words| row_bytes.saturating_sub(words.memory.bytes));

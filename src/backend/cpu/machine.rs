@@ -117,7 +117,7 @@ impl Machine for CpuMachine {
 
     unsafe fn read(&self, region: Region, offset: u64, to: &mut [u8]) -> Result<()> {
         let from = region.at(offset, to.len() as u64) as *const u8;
-        // SAFETY: within memory of this process (checked), all of which is initialised, at least with zeros. The caller
+        // SAFETY: within memory of this process (checked). All of it is initialised, at least with zeros. The caller
         // guarantees that nothing writes it.
         unsafe { from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
         Ok(())
