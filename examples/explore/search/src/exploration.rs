@@ -85,8 +85,8 @@ impl Limits {
     /// Limit of the memory for a growing table: the old and the new table together, after subtracting the lists of states.
     pub fn of_table<S: Storage>(&self, table: &VectorTable<S>, lists: Lists) -> Result<MemoryLimit> {
         let taken = table.bytes();
-        // Slots of other tables keep their width. The vectors are those of a table that is made beside the one before it. Here
-        // this one counts extra, and it takes up to a sixteenth.
+        // Only slots of keys get narrower. `vectors_within` counts the smaller table, up to a sixteenth of the limit, within it.
+        // Here that table is not counted, so the larger one may have 16/15 of these vectors.
         let slots = match table.spec().key_and_slot_bits() {
             Some(_) => slots_for(table.vectors_within(MemoryLimit::Reserved(self.bytes))?.saturating_mul(16) / 15),
             None => 0,

@@ -48,7 +48,8 @@ fn expected(rules: &[Rule]) -> Vec<String> {
     keywords.chain(others.map(Into::into)).collect()
 }
 
-/// Advice for a keyword. Lists of names end at one, so the first keyword in the wrong order is behind such a list.
+/// Advice for a keyword where a name is expected. A list of names ends at a keyword, so a section in the wrong order is found
+/// there.
 fn reserved(word: &str) -> Option<&'static str> {
     match word {
         "variables" | "ports" | "state" => Some("no name; the order is variables, ports, state machines"),
