@@ -1,7 +1,7 @@
 //! The interface of every search: limits, counts, endings and violations.
 
 use anyhow::Result;
-use warpset::{MemoryLimit, Storage, VectorTable};
+use warpset::{MemoryLimit, Reference, Storage, VectorTable};
 use warpset_model::checks::Violation;
 use warpset_support::stopping::{self, Stop};
 
@@ -42,6 +42,10 @@ impl Lists {
         Self { waiting: bytes, ..Self::default() }
     }
 }
+
+/// Minimum number of states of a round when memory is too short for more. A round of fewer states than a thread takes at a time
+/// has work for one thread only.
+pub const FEWEST: usize = 64;
 
 /// Bytes of the marks of waiting states: two bits for each slot.
 pub fn bytes_of_marks(slots: u64) -> u64 {
@@ -91,7 +95,11 @@ impl Limits {
             Some(_) => slots_for(table.vectors_within(MemoryLimit::Reserved(self.bytes))?.saturating_mul(16) / 15),
             None => 0,
         };
-        let last = (self.bytes as f64 / with_lists(table, lists, [slots, self.bytes])?) as u64;
+        // Beside the marks a round lists states, in vectors that double.
+        let of_state = 4 * table.width() as u64 + size_of::<Reference>() as u64;
+        let of_round = if lists.may_be_marked { 2 * FEWEST as u64 * of_state } else { 0 };
+        let most = self.bytes.saturating_sub(of_round);
+        let last = (most as f64 / with_lists(table, lists, [slots, self.bytes])?) as u64;
         // While a table grows, the old table, the new table and the lists all exist. The rows of an indexed table are not copied.
         let last = if table.spec().is_indexed() { last } else { last.saturating_add(taken) };
         let bytes = last.min(self.bytes.saturating_sub(lists.waiting + lists.kept));

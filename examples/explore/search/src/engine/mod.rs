@@ -11,7 +11,7 @@ mod search;
 mod waiting;
 
 use crate::checkpoint::{Checkpoints, Resumed};
-use crate::exploration::{Counts, Exploration, Limits, Lists, Observer, Violating, bytes_of_marks};
+use crate::exploration::{Counts, Exploration, FEWEST, Limits, Lists, Observer, Violating, bytes_of_marks};
 use crate::growth::{GROW_AT_FILL, Growth, grow_within, if_it_fits, put_initial};
 use crate::parents::Parents;
 use crate::successors::Successors;
@@ -24,10 +24,6 @@ use warpset::{Buffers, Outcome, Reference, Request, Storage, VectorTable};
 
 /// Maximum number of states of a round. Progress is shown and limits are checked once per round.
 const ROUND: usize = 1 << 18;
-
-/// Minimum number of states of a round when memory is too short for more. A round of fewer than [`PIECE`] states has work for one
-/// thread only.
-const FEWEST: usize = 64;
 
 /// If a memory limit allows at most this many vectors for each slot of a table, it allows no larger table: tables are filled to
 /// 95 %, and 2 % are for rounding.
