@@ -5,8 +5,8 @@
 #include "warpset/batch/columns.cuh"
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
+#include "warpset/bucket/block_growth.cuh"
 #include "warpset/bucket/bulk.cuh"
-#include "warpset/bucket/growth.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/indexed/upsert.cuh"
 #include "warpset/indexed/values.cuh"
@@ -165,11 +165,11 @@ WARPSET_KERNEL(256, 1) warpset_gather_columns(warpset::ColumnsView view) { warps
 // Growth of a bucket table whose slices one block each fills (src/backend/cuda/growth.rs).
 #if WARPSET_HAS_PART(11) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
 WARPSET_KERNEL(1024, 1)
-warpset_grow(View from, View to, u32 slices_a_part, u32 is_staged, u64 first, u64 last, u32 writes, u64* left, u64 capacity,
-             u64* count)
+warpset_grow(View from, View to, warpset::ShortSeeds seeds, u32 slices_a_part, u32 is_staged, u64 first, u64 last, u32 writes,
+             u64* left, u64 capacity, u64* count)
 {
     const warpset::PartRange range{slices_a_part, first, last, writes != 0};
-    warpset::grow_by_blocks(Table::of(from), Table::of(to), range, is_staged != 0, {left, capacity, count});
+    warpset::grow_by_blocks(Table::of(from), Table::of(to), seeds, range, is_staged != 0, {left, capacity, count});
 }
 
 WARPSET_KERNEL(256, 1)
@@ -184,7 +184,7 @@ warpset_keep_left(View from, const u64* left, u64 capacity, warpset::InPlace* pr
 using Bulk = warpset::Bulk<Table>;
 
 // Two blocks a multiprocessor, because three have too few registers for a tile.
-WARPSET_KERNEL(Bulk::threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::tile_threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
 {
     const Table table = Table::of(view);
     warpset::BulkPartition<Table>{table, pass}.run();
@@ -201,7 +201,7 @@ WARPSET_KERNEL(256, 1) warpset_bulk_put_left(View view, warpset::BulkSlices slic
     warpset::put_left(Table::of(view), slices);
 }
 
-WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::tile_threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
 {
     warpset::replay_partition<Table>(pass);
 }

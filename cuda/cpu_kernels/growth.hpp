@@ -31,15 +31,16 @@ struct LeftVectors {
     WARPSET_FN bool has(u64 slot) const { return bits[slot / slots_per_word] >> slot % slots_per_word & 1; }
 };
 
-// Fills part `part` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there; or, unless `writes`,
+// Fills part `number` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there; or, unless `writes`,
 // counts them only. Nothing changes `from`, and nothing else uses `to` but threads that fill other parts. Adds those that it
 // leaves to `left`. Returns the number of vectors that it has put.
 template <class Shape>
-WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 part, bool writes, LeftVectors left)
+WARPSET_FN u64 fill_part(const BucketTable<Shape>& from, const BucketTable<Shape>& to, u64 number, bool writes, LeftVectors left)
 {
     u8 counters[GrowthParts<Shape>::most_buckets];
-    const PartFiller<Shape, OwnSlotCounters, LeftVectors> filler{from, to, to, {from, to}, {counters}, left, writes};
-    const u64 count = filler.fill(part);
+    const GrowthParts<Shape> parts(from, to);
+    const auto part = parts.part(number);
+    const u64 count = PartFiller<Shape, LeftVectors>{{from, to, parts, part, {counters}, left}, writes}.fill();
     if (writes) platform::add_relaxed(to.view.stored, count);
     return count;
 }

@@ -24,6 +24,8 @@ pub use crate::backend::cuda::{BulkPass, BulkPlan, BulkSlices};
 #[cfg(feature = "cluster")]
 pub use crate::layout::rank::PartitionView;
 pub use crate::layout::view::Counts;
+#[doc(hidden)] // for the simulated GPU of the tests
+pub use crate::layout::view::ShortSeeds;
 #[doc(hidden)] // arguments of kernels are passed on, and only tests look into them
 pub use crate::layout::view::{
     BatchView, CompactTreeView, CompactView, Geometry, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,

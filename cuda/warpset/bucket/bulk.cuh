@@ -25,8 +25,7 @@
 // again. Step 3 begins its walk from the start, and is Full only if all slots of the walk are decided for others. So no vector is
 // stored twice, exactly one of equal vectors is New, and none is Full that ordinary find-or-put would have stored.
 //
-// A slice goes on a list if some of its vectors are left. If outcomes are wanted, these are the vectors without one. Otherwise
-// all vectors of the slice are put once more: those that were put are Seen, so counting New and Full counts each vector once.
+// A slice goes on a list if some of its vectors are left. Each of these has a mark, so step 3 reads a bit for every other vector.
 //
 // One H200, 2^27 vectors (`cargo bench --bench bulk`), rate in bulk / rate of ordinary find-or-put. First into an empty table, by
 // the fill afterwards; then into a table that is 0.3 full, half of the batch seen, by vectors / slots:
@@ -58,16 +57,11 @@ namespace warpset {
 
 using u16 = unsigned short;
 
-// The seeds of the hash (core/hash.cuh). As arguments of a kernel they are constants, which take neither loads nor registers.
-struct BulkSeeds {
-    u128 words[3];
-};
-
 // A pass of the partition. Vectors lie in *segments* before it, and in parts after it: those of segment s in the parts from
 // s x `parts` on. The segments of the second pass are the parts of the first. Mirrored by `BulkPass` in
 // src/backend/cuda/bulk_plan.rs.
 struct BulkPass {
-    BulkSeeds seeds;
+    ShortSeeds seeds;
     const u8* from;          // vectors, in segments of `from_capacity`
     const u64* from_counts;  // vectors that were to be in each segment; null: one segment, which is full
     u64 from_capacity;
@@ -88,14 +82,15 @@ static_assert(sizeof(BulkPass) == 160, "the size in src/backend/cuda/bulk_plan.r
 
 // Slices with the vectors to put there. Mirrored by `BulkSlices` in src/backend/cuda/bulk_plan.rs.
 struct BulkSlices {
-    BulkSeeds seeds;
+    ShortSeeds seeds;
     const u8* vectors;  // in parts of `capacity`, one for each slice
     const u64* sizes;   // vectors that were to be in each part
     u64 capacity;
     u64 slices;
-    u8* outcomes;       // by position in `vectors`, or null; Pending: the vector is left
+    u8* outcomes;       // by position in `vectors`, or null
     u64* left;          // slices of whose vectors some are left, in no order
     u64* left_count;    // their number
+    u64* marks;         // of each slice, from a whole word on: a bit for each of its vectors; zeros at first; 1: the vector is left
     BatchCounts* counts;
     u64 offered;        // vectors of the batch
 };
@@ -114,27 +109,26 @@ struct Bulk {
 
     // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
     static constexpr u32 items = width == 1 ? 16 : 12;
-    static constexpr u32 threads = 512;
+    static constexpr u32 threads = 512, tile_threads = 512;
     static constexpr u16 no_place = 0xFFFF;
 
-    // Threads of a block that partitions, replays or fills.
+    // Threads of a block that fills, and of one that partitions or replays.
     WARPSET_FN static constexpr u32 block() { return Block::template threads<threads>(); }
+    WARPSET_FN static constexpr u32 tile_block() { return Block::template threads<tile_threads>(); }
 
-    WARPSET_FN static u64 hash(const Table& table, const BulkSeeds& seeds, Unit unit)
+    // Marks of the vectors of a slice.
+    WARPSET_FN static u64* marks_of(const BulkSlices& bulk, u64 slice) { return bulk.marks + slice * ((bulk.capacity + 63) / 64); }
+
+    // Slice of a hash, in a table of this number of slices: that of `Probe::first_bucket`, because a slice has 2^n buckets.
+    WARPSET_FN static u32 slice_of(u64 hash, u32 slices)
     {
-        PartialHash sum;
-        if constexpr (width == 1) sum.add_last(seeds.words[0], unit);
-        else sum.add_pair(seeds.words[0], seeds.words[1], static_cast<u32>(unit), static_cast<u32>(unit >> 32));
-        return sum.finish(seeds.words[width], table.view.hash_mask);
+        const u64 low = (hash & 0xFFFFFFFF) * slices, high = (hash >> 32) * slices;
+        return static_cast<u32>((high + (low >> 32)) >> 32);
     }
 
-    WARPSET_FN static u64 slice_of(const Table& table, u64 hash)
-    {
-        return Probe::first_bucket(hash, table.view.buckets) >> platform::population_count(table.view.slice_mask);
-    }
-
-    // Find-or-put by a thread. A separate function, because calls are rare.
-    WARPSET_CALLED static Outcome put_directly(const Table& table, Unit unit, BatchCounts* counts)
+    // Find-or-put by a thread. A separate function, because calls are rare. It takes a copy of the table: callers would read theirs
+    // from local memory if they passed a reference, also where they do not call.
+    WARPSET_CALLED static Outcome put_directly(Table table, Unit unit, BatchCounts* counts)
     {
         u32 words[width] = {static_cast<u32>(unit)};
         if constexpr (width == 2) words[1] = static_cast<u32>(unit >> 32);
@@ -199,7 +193,7 @@ struct BulkPartition {
 
     WARPSET_FN BulkPartition(const Table& table, const BulkPass& pass) : table(table), pass(pass)
     {
-        const u32 size = Of::block() * items;
+        const u32 size = Of::tile_block() * items;
         sorted = reinterpret_cast<Unit*>(Block::scratch());
         parts = reinterpret_cast<u16*>(sorted + size);
         runs = reinterpret_cast<u64*>(parts + size);
@@ -210,9 +204,9 @@ struct BulkPartition {
 
     WARPSET_FN void run() const
     {
-        const u32 size = Of::block() * items;
-        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / Of::block());
-        for (u32 number = static_cast<u32>(platform::Grid::thread() / Of::block()); number < tiles; number += step) {
+        const u32 size = Of::tile_block() * items;
+        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / Of::tile_block());
+        for (u32 number = static_cast<u32>(platform::Grid::thread() / Of::tile_block()); number < tiles; number += step) {
             const BulkTile tile(pass, number, size);
             if (tile.count == 0) continue;
             sort(tile);
@@ -230,23 +224,24 @@ private:
 
     WARPSET_FN void sort(const BulkTile& tile) const
     {
-        const u32 thread = Block::thread(), threads = Of::block();
+        const u32 thread = Block::thread(), threads = Of::tile_block();
+        const u32 slices = static_cast<u32>(table.view.buckets >> platform::population_count(table.view.slice_mask));
         for (u32 part = thread; part < pass.parts; part += threads) firsts[part] = 0;
         if (thread == 0) *overflows = 0;
         Block::sync();
-        // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before.
-        Unit unit[items];
-        u32 rank[items];
+        const Unit* const from = reinterpret_cast<const Unit*>(pass.from) + tile.start + thread;
+        // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before. Zeros, because a compiler
+        // keeps what the last tile had where this one has nothing.
+        Unit unit[items]{};
+        u32 rank[items]{};
         WARPSET_UNROLL
-        for (u32 item = 0; item < items; ++item) {
-            const u32 at = item * threads + thread;
-            if (at < tile.count) unit[item] = load(pass.from, tile.start + at);
-        }
+        for (u32 item = 0; item < items; ++item)
+            if (item * threads + thread < tile.count) unit[item] = platform::load_input(from + item * threads);
         WARPSET_UNROLL
         for (u32 item = 0; item < items; ++item) {
             if (item * threads + thread >= tile.count) continue;
-            const u64 slice = Of::slice_of(table, Of::hash(table, pass.seeds, unit[item]));
-            const u32 part = (static_cast<u32>(slice) >> pass.shift) - tile.segment * pass.parts;
+            const u32 slice = Of::slice_of(pass.seeds.hash(unit[item], table.view.hash_mask), slices);
+            const u32 part = (slice >> pass.shift) - tile.segment * pass.parts;
             // Relaxed: only the uniqueness of the places matters.
             rank[item] = part << 16 | platform::fetch_add_shared(firsts + part, 1);
         }
@@ -269,10 +264,11 @@ private:
     // Adds up the sizes, and takes room in the parts.
     WARPSET_FN void take_rooms(const BulkTile& tile) const
     {
-        const u32 thread = Block::thread(), warp = thread / Warp::size, warps = Of::block() / Warp::size;
-        const u32 a_thread = (pass.parts + Of::block() - 1) / Of::block(), first = thread * a_thread;
+        const u32 thread = Block::thread(), warp = thread / Warp::size, warps = Of::tile_block() / Warp::size;
+        const u32 a_thread = (pass.parts + Of::tile_block() - 1) / Of::tile_block(), first = thread * a_thread;
         const u32 end = first + a_thread < pass.parts ? first + a_thread : pass.parts;
         u32 size = 0;
+        WARPSET_UNROLL_BY(1)
         for (u32 part = first; part < end; ++part) size += firsts[part];
         const u32 up_to = Warp::sum_up_to(size);
         if (Warp::lane() == Warp::size - 1) sums[warp] = up_to;
@@ -283,6 +279,7 @@ private:
         }
         Block::sync();
         u32 place = up_to - size + (warp == 0 ? 0 : sums[warp - 1]);
+        WARPSET_UNROLL_BY(1)
         for (u32 part = first; part < end; ++part) {
             const u32 count = firsts[part];
             const u64 number = static_cast<u64>(tile.segment) * pass.parts + part;
@@ -305,14 +302,14 @@ private:
     {
         Unit* const to = reinterpret_cast<Unit*>(pass.to);
         WARPSET_UNROLL_BY(4)
-        for (u32 place = Block::thread(); place < tile.count; place += Of::block()) {
+        for (u32 place = Block::thread(); place < tile.count; place += Of::tile_block()) {
             const u64 run = runs[parts[place]];
             if (place < run_end(run)) to[run_offset(run) + place] = sorted[place];
             else if (pass.places == nullptr) Of::put_directly(table, sorted[place], pass.counts);
         }
         if (pass.places == nullptr || *overflows == 0) return;
         // In the order of `from`, because outcomes are in this order.
-        for (u32 at = Block::thread(); at < tile.count; at += Of::block()) {
+        for (u32 at = Block::thread(); at < tile.count; at += Of::tile_block()) {
             const u64 index = tile.start + at;
             // This thread has written the place.
             if (pass.places[index] != Of::no_place) continue;
@@ -328,7 +325,7 @@ WARPSET_FN void replay_partition(const BulkPass& pass)
     using Of = Bulk<Table>;
     using Block = platform::Block;
     constexpr u32 lanes = 16;  // that copy a run
-    const u32 size = Of::block() * Of::items, thread = Block::thread(), threads = Of::block();
+    const u32 size = Of::tile_block() * Of::items, thread = Block::thread(), threads = Of::tile_block();
     u64* const runs = reinterpret_cast<u64*>(Block::scratch());
     u8* const sorted = reinterpret_cast<u8*>(runs + pass.parts);
     const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / threads);
@@ -360,13 +357,19 @@ template <class Table>
 struct BulkFiller {
     using Of = Bulk<Table>;
     using Unit = typename Of::Unit;
+    using Warp = platform::Warp;
     using Block = platform::Block;
     static constexpr u32 slots_per_bucket = typename Table::Layout{}.slots_per_bucket();
     static constexpr u32 bucket_bytes = typename Table::Layout{}.bucket_main_bytes();
 
+    // Slots of 16 bytes, and the number of these in a bucket. Slots next to each other have different classes of EMPTY.
+    static constexpr u32 in_row = 16 / sizeof(Unit), rows = bucket_bytes / 16, classes = 2;
+    static_assert(typename Table::Layout{}.empty_classes() == classes);
+
     const Table& table;
     const BulkSlices& bulk;
-    Unit* image;  // the slice in shared memory
+    // The slice in shared memory, where each slot is combined with its EMPTY pattern by exclusive or. So all EMPTY slots are 0.
+    Unit* image;
     u32* left;    // vectors that are left
 
     WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk)
@@ -379,13 +382,9 @@ struct BulkFiller {
 
     WARPSET_FN void run() const
     {
-        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile, so one thread
-        // reads the count for its whole block. (If it is not 0 by then, the block reads its slices, which are EMPTY.)
-        // Relaxed: a block needs only its own slices, which no other block of this kernel writes.
-        if (Block::thread() == 0) *left = platform::load_relaxed(table.view.stored) == 0;
-        Block::sync();
-        const bool is_empty = *left != 0;
-        Block::sync();
+        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile. Then threads of this
+        // one may differ, and some read EMPTY. Relaxed: no other block of this kernel writes to slices of this one.
+        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
         const u64 step = platform::Grid::threads() / Of::block();
         u64 hits = 0;
         for (u64 slice = platform::Grid::thread() / Of::block(); slice < bulk.slices; slice += step) {
@@ -394,8 +393,8 @@ struct BulkFiller {
             if (count != 0) hits += fill(slice, count, is_empty);
         }
         // The hits of a thread are fewer than 2^32, and so are those of a warp.
-        const u32 sum = platform::Warp::sum_up_to(static_cast<u32>(hits));
-        if (platform::Warp::lane() != platform::Warp::size - 1 || sum == 0) return;
+        const u32 sum = Warp::sum_up_to(static_cast<u32>(hits));
+        if (Warp::lane() != Warp::size - 1 || sum == 0) return;
         platform::add_relaxed(table.view.stored, sum);
         if (bulk.counts) platform::add_relaxed(&bulk.counts->hits, sum);
     }
@@ -405,15 +404,14 @@ private:
     {
         const u64 first = slice * table.view.slice_buckets;
         u128* const slots = reinterpret_cast<u128*>(table.view.slots + table.layout.main_offset(first));
-        u128* const rows = reinterpret_cast<u128*>(image);
+        u128* const image_rows = reinterpret_cast<u128*>(image);
         const u32 thread = Block::thread(), threads = Of::block(), row_count = slice_bytes() / sizeof(u128);
         if (thread == 0) *left = 0;
-        if (is_empty) {
-            for (u32 slot = thread; slot < table.view.slice_buckets * slots_per_bucket; slot += threads)
-                table.empty_chunk(table.empty_class(first + slot / slots_per_bucket, slot % slots_per_bucket), image[slot]);
-        } else {
-            WARPSET_UNROLL_BY(4)
-            for (u32 row = thread; row < row_count; row += threads) rows[row] = slots[row];
+        WARPSET_UNROLL_BY(4)
+        for (u32 row = thread; row < row_count; row += threads) {
+            u128 combined{0, 0};
+            if (!is_empty) combined = combined_with_empty(slots[row], first + row / rows);
+            image_rows[row] = combined;
         }
         Block::sync();
         const Unit* const vectors = reinterpret_cast<const Unit*>(bulk.vectors) + slice * bulk.capacity;
@@ -427,83 +425,75 @@ private:
             if (at + threads < count) next = platform::load_input(vectors + at + threads);
             const Outcome outcome = put(first, unit);
             hits += outcome == Outcome::New;
-            some_left |= outcome == Outcome::Pending;
             if (bulk.outcomes) bulk.outcomes[slice * bulk.capacity + at] = static_cast<u8>(outcome);
+            if (outcome != Outcome::Pending) continue;
+            some_left = true;
+            // Relaxed: a later kernel reads the marks. Each bit is added once.
+            platform::add_relaxed(Of::marks_of(bulk, slice) + at / 64, u64{1} << at % 64);
         }
         if (some_left) platform::fetch_add_shared(left, 1);
         Block::sync();
         WARPSET_UNROLL_BY(4)
-        for (u32 row = thread; row < row_count; row += threads) slots[row] = rows[row];
+        for (u32 row = thread; row < row_count; row += threads) {
+            const u128 combined = combined_with_empty(image_rows[row], first + row / rows);
+            slots[row] = combined;
+        }
         // Relaxed: only the uniqueness of the place matters. The list is read by a later kernel.
         if (thread == 0 && *left != 0) bulk.left[platform::fetch_add_relaxed(bulk.left_count, 1)] = slice;
         Block::sync();
         return hits;
     }
 
-    // Whether some slots may not hold the vector, because it is EMPTY there.
-    WARPSET_FN bool may_be_barred(Unit unit) const
+    // Combines 16 bytes of a bucket with their EMPTY patterns.
+    WARPSET_FN u128 combined_with_empty(u128 row, u64 bucket) const
     {
+        const u64 first = Table::class_of_bucket(bucket) & 1;
         Unit empty;
         table.empty_chunk(0, empty);
-        // The class is in the low bits of the first word.
-        return (unit ^ empty) < table.layout.empty_classes();
+        if constexpr (in_row == 2) return {row.low ^ empty ^ first, row.high ^ empty ^ first ^ 1};
+        const u64 pair = (empty ^ first) | (empty ^ first ^ 1) << 32;
+        return {row.low ^ pair, row.high ^ pair};
     }
 
     // Find-or-put in the slice. Pending: the vector is left.
-    //
-    // In each turn a lane reads a bucket, and claims a slot at most once, so that the lanes of a warp do both together.
     WARPSET_FN Outcome put(u64 first, Unit unit) const
     {
-        if (may_be_barred(unit)) return Outcome::Pending;
-        Probe probe = Probe::of_first_bucket(Of::hash(table, bulk.seeds, unit), table.view);
-        u32 in_slice = static_cast<u32>(probe.bucket) & table.view.slice_mask, index = 0;  // slots before `index` are different
+        Unit empty;
+        table.empty_chunk(0, empty);
+        // What the image has for the vector in a slot of class 0. If it is EMPTY in a slot, the slot may not hold the vector.
+        const Unit of_class_0 = unit ^ empty;
+        if (of_class_0 < classes) return Outcome::Pending;
+        Probe probe = Probe::of_first_bucket(bulk.seeds.hash(unit, table.view.hash_mask), table.view);
+        u32 in_slice = static_cast<u32>(probe.bucket) & table.view.slice_mask;
         while (true) {
-            const u32 class_of_bucket = Table::class_of_bucket(first + in_slice);
             Unit* const bucket = image + in_slice * slots_per_bucket;
-            const Candidate candidate = candidate_in(bucket, class_of_bucket, unit, index);
-            if (candidate.holds) return Outcome::Seen;
-            if (candidate.index < slots_per_bucket) {
-                Unit empty;
-                table.empty_chunk(table.class_in(class_of_bucket, candidate.index), empty);
-                // Relaxed: the value read is the value compared. Only threads of this block use the slice.
-                const Unit now = platform::compare_and_swap_shared(bucket + candidate.index, empty, unit);
-                const Decision decision = warpset::decision(now, empty, unit);
-                if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+            const Unit of_first_slot = of_class_0 ^ (Table::class_of_bucket(first + in_slice) & 1);
+            WARPSET_UNROLL
+            for (u32 row = 0; row < rows; ++row) {
+                platform::Row<Unit, in_row> seen;
+                platform::load_row_shared(bucket + row * in_row, seen);
+                // A vector that all slots may hold is in no slot behind one that was EMPTY when it came.
+                bool holds = false;
+                WARPSET_UNROLL
+                for (u32 slot = 0; slot < in_row; ++slot) holds |= seen.chunk[slot] == (of_first_slot ^ (slot & 1));
+                if (holds) return Outcome::Seen;
+                WARPSET_UNROLL
+                for (u32 slot = 0; slot < in_row; ++slot) {
+                    if (seen.chunk[slot] != 0) continue;
+                    const Unit wanted = of_first_slot ^ (slot & 1);
+                    // Relaxed: the value read is the value compared. Only threads of this block use the slice.
+                    const Unit now = platform::compare_and_swap_shared(bucket + row * in_row + slot, Unit{0}, wanted);
+                    const Decision decision = warpset::decision(now, Unit{0}, wanted);
+                    if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
+                }
             }
-            index = candidate.index + 1;
-            if (index < slots_per_bucket) continue;
-            index = 0;
             if (probe.probes == 0) probe.make_step(table.view);
             if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;
         }
     }
-
-    // The first slot of a bucket, from `index` on, that is not decided against the vector; the number of slots if there is none.
-    struct Candidate {
-        u32 index;
-        bool holds;  // the vector
-    };
-
-    WARPSET_FN Candidate candidate_in(const Unit* bucket, u32 class_of_bucket, Unit unit, u32 index) const
-    {
-        constexpr u32 rows = bucket_bytes / 16, in_row = 16 / sizeof(Unit);
-        platform::Row<Unit, in_row> seen[rows];
-        WARPSET_UNROLL
-        for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * in_row, seen[row]);
-        Candidate candidate{slots_per_bucket, false};
-        WARPSET_UNROLL
-        for (u32 from_end = 1; from_end <= slots_per_bucket; ++from_end) {
-            const u32 slot = slots_per_bucket - from_end;
-            const Unit now = seen[slot / in_row].chunk[slot % in_row];
-            Unit empty;
-            table.empty_chunk(table.class_in(class_of_bucket, slot), empty);
-            if (slot >= index && (now == unit || now == empty)) candidate = {slot, now == unit};
-        }
-        return candidate;
-    }
 };
 
-// Step 3. The first thread of the grid also adds the number of vectors of the batch to its counts.
+// Step 3: a thread puts the vectors of a word of marks. The first thread of the grid also adds the number of vectors of the batch to its counts.
 template <class Table>
 WARPSET_FN void put_left(const Table& table, const BulkSlices& bulk)
 {
@@ -512,12 +502,15 @@ WARPSET_FN void put_left(const Table& table, const BulkSlices& bulk)
     const u64 count = *bulk.left_count, step = platform::Grid::threads() / Block::threads();
     for (u64 number = platform::Grid::thread() / Block::threads(); number < count; number += step) {
         const u64 slice = bulk.left[number], offered = bulk.sizes[slice];
-        const u64 start = slice * bulk.capacity, end = start + (offered < bulk.capacity ? offered : bulk.capacity);
-        for (u64 at = start + Block::thread(); at < end; at += Block::threads()) {
-            if (bulk.outcomes && bulk.outcomes[at] != static_cast<u8>(Outcome::Pending)) continue;
-            const auto unit = platform::load_input(reinterpret_cast<const typename Of::Unit*>(bulk.vectors) + at);
-            const Outcome outcome = Of::put_directly(table, unit, bulk.counts);
-            if (bulk.outcomes) bulk.outcomes[at] = static_cast<u8>(outcome);
+        const u64 vectors = offered < bulk.capacity ? offered : bulk.capacity;
+        const u32* const marks = reinterpret_cast<const u32*>(Of::marks_of(bulk, slice));
+        for (u64 word = Block::thread(); word * 32 < vectors; word += Block::threads()) {
+            for (u32 rest = marks[word]; rest != 0; rest &= rest - 1) {
+                const u64 at = slice * bulk.capacity + word * 32 + platform::lowest_bit(rest);
+                const auto unit = platform::load_input(reinterpret_cast<const typename Of::Unit*>(bulk.vectors) + at);
+                const Outcome outcome = Of::put_directly(table, unit, bulk.counts);
+                if (bulk.outcomes) bulk.outcomes[at] = static_cast<u8>(outcome);
+            }
         }
     }
     if (bulk.counts && platform::Grid::thread() == 0) platform::add_relaxed(&bulk.counts->offered, bulk.offered);

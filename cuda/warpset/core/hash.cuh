@@ -74,6 +74,28 @@ struct PartialHash {
     }
 };
 
+// Seeds of vectors of one word or two, as an argument of a kernel: there they are constants, which take neither loads nor
+// registers. Mirrored by `ShortSeeds` in src/layout/view.rs.
+struct ShortSeeds {
+    u128 words[3];
+
+    // Hashes a vector of one word.
+    WARPSET_FN u64 hash(u32 word, u64 mask) const
+    {
+        PartialHash sum;
+        sum.add_last(words[0], word);
+        return sum.finish(words[1], mask);
+    }
+
+    // Hashes a vector of two words, the first in the low half.
+    WARPSET_FN u64 hash(u64 pair, u64 mask) const
+    {
+        PartialHash sum;
+        sum.add_pair(words[0], words[1], static_cast<u32>(pair), static_cast<u32>(pair >> 32));
+        return sum.finish(words[2], mask);
+    }
+};
+
 // Hashes a vector. `vector.pair(i)` returns words i and i + 1 as one 64-bit value, the first in the low half; `vector.word(i)`
 // returns one word.
 template <class Vector, class Warp = platform::Warp>

@@ -2,7 +2,7 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/bulk.cuh.
 
-use super::bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSeeds, BulkSlices, THREADS};
+use super::bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSlices, THREADS};
 use super::growth::unless_short;
 use super::kernels::BulkKernels;
 use super::store::{CudaStore, MAX_BATCH, argument, view_argument};
@@ -95,11 +95,7 @@ impl CudaStore {
                 None => return Ok(false),
             },
         };
-        let mut seeds = BulkSeeds::default();
-        let words = &mut seeds[..=self.spec.width()];
-        // SAFETY: memory of this GPU, which has a seed for each word and one more. Nothing writes to it.
-        unsafe { machine.read(*self.seeds, 0, bytemuck::cast_slice_mut(words))? };
-        let (passes, slices) = plan.arguments(scratch.address, batch, seeds);
+        let (passes, slices) = plan.arguments(scratch.address, batch, self.short_seeds()?);
         let passes: Vec<_> = passes.into_iter().map(|pass| (pass, plan.tiles(&pass) as u32)).collect();
         let zeros = (scratch.address, plan.zeros as usize);
         // SAFETY: the caller guarantees the contract, and the scratch memory has the layout of the plan.
@@ -147,7 +143,7 @@ impl CudaStore {
         }
         let blocks = u64::from(gpu.multiprocessors * resident.max(1)).min(slices.slices) as u32;
         launch(&kernels.fill, (blocks, THREADS, shared.fill), &mut [view, argument(slices)])?;
-        launch(&kernels.put_left, (gpu.multiprocessors * 2, 256, 0), &mut [view, argument(slices)])?;
+        launch(&kernels.put_left, (gpu.multiprocessors * 8, 256, 0), &mut [view, argument(slices)])?;
         for (pass, tiles) in passes.iter().rev().filter(|_| slices.outcomes != 0) {
             launch(&kernels.replay, (*tiles, THREADS, shared.replay), &mut [argument(pass)])?;
         }

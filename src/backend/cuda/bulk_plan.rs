@@ -3,7 +3,7 @@
 
 use crate::Spec;
 use crate::layout::Kind;
-use crate::layout::view::BatchView;
+use crate::layout::view::{BatchView, ShortSeeds};
 
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
@@ -58,15 +58,12 @@ impl Spec {
     }
 }
 
-/// Seeds of the hash: `warpset::BulkSeeds` of bulk.cuh.
-pub(crate) type BulkSeeds = [[u64; 2]; 3];
-
 /// A pass of the partition: `warpset::BulkPass` of bulk.cuh. Public for the simulated GPU of the tests.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct BulkPass {
-    pub seeds: BulkSeeds,
+    pub seeds: ShortSeeds,
     pub from: u64,
     pub from_counts: u64,
     pub from_capacity: u64,
@@ -88,7 +85,7 @@ pub struct BulkPass {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct BulkSlices {
-    pub seeds: BulkSeeds,
+    pub seeds: ShortSeeds,
     pub vectors: u64,
     pub sizes: u64,
     pub capacity: u64,
@@ -96,6 +93,7 @@ pub struct BulkSlices {
     pub outcomes: u64,
     pub left: u64,
     pub left_count: u64,
+    pub marks: u64,
     pub counts: u64,
     pub offered: u64,
 }
@@ -182,6 +180,8 @@ impl BulkPlan {
         for pass in &mut self.passes {
             pass.to_counts = take(pass.segments * u64::from(pass.parts) * 8);
         }
+        let capacity = self.passes.last().expect("a plan has a pass").to_capacity;
+        self.slices.marks = take(self.slices.slices * capacity.div_ceil(64) * 8);
         self.slices.left = take(self.slices.slices * 8);
         self.zeros = self.slices.left;
         for pass in &mut self.passes {
@@ -196,7 +196,7 @@ impl BulkPlan {
     }
 
     /// Arguments of the kernels for a batch, with scratch memory at this address.
-    pub fn arguments(&self, scratch: u64, batch: &BatchView, seeds: BulkSeeds) -> (Vec<BulkPass>, BulkSlices) {
+    pub fn arguments(&self, scratch: u64, batch: &BatchView, seeds: ShortSeeds) -> (Vec<BulkPass>, BulkSlices) {
         let if_outcomes = |offset| if batch.outcomes == 0 { 0 } else { scratch + offset };
         let (mut from, mut from_counts, mut outcomes) = (batch.vectors, 0, batch.outcomes);
         let place = |pass: &BulkPass| {
@@ -227,6 +227,7 @@ impl BulkPlan {
             outcomes: last.to_outcomes,
             left: scratch + self.slices.left,
             left_count: scratch + self.slices.left_count,
+            marks: scratch + self.slices.marks,
             counts: batch.counts,
             offered: batch.count,
         };

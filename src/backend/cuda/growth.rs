@@ -1,6 +1,6 @@
 //! Growth of bucket tables on a GPU, in the order of the slices.
 //!
-//! The algorithm is in cuda/warpset/bucket/growth.cuh.
+//! The algorithm is in cuda/warpset/bucket/block_growth.cuh.
 
 use super::cuda;
 use super::growth_plan::{Growing, LeftList, Plan};
@@ -10,7 +10,7 @@ use crate::backend::{Launch, Machine};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
 use crate::layout::size;
-use crate::layout::view::{BatchView, Counts, View};
+use crate::layout::view::{BatchView, Counts, ShortSeeds, View};
 use crate::layout::{Kernel, Kind};
 use crate::{Error, Result};
 use std::ops::Range;
@@ -46,6 +46,16 @@ impl CudaStore {
         Some(Growing { now, then, plan })
     }
 
+    /// Seeds of the hash, if vectors have one or two words; otherwise zeros.
+    pub(super) fn short_seeds(&self) -> Result<ShortSeeds> {
+        let (mut seeds, width) = (ShortSeeds::default(), self.spec.width());
+        if width <= 2 {
+            // SAFETY: memory of this GPU, which has a pair of seeds for each word and one more. Nothing writes to it.
+            unsafe { self.machine.read(*self.seeds, 0, bytemuck::cast_slice_mut(&mut seeds.0[..=width]))? };
+        }
+        Ok(seeds)
+    }
+
     /// Launches the kernel that fills some parts of a larger table, or, unless it `writes`, finds the vectors that these leave.
     ///
     /// # Safety
@@ -55,7 +65,7 @@ impl CudaStore {
     pub(super) unsafe fn fill_parts(
         &self,
         (from, to): (&View, &View),
-        plan: &Plan,
+        (plan, seeds): (&Plan, &ShortSeeds),
         parts: Range<u64>,
         writes: bool,
         left: LeftList,
@@ -74,6 +84,7 @@ impl CudaStore {
         let mut arguments = [
             view_argument(from),
             view_argument(to),
+            argument(seeds),
             argument(&slices_a_part),
             argument(&is_staged),
             argument(&first),
@@ -93,6 +104,7 @@ impl CudaStore {
     pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
         let Some(Growing { then, plan, .. }) = self.by_slices(parameters, slots) else { return Ok(None) };
         self.gpu().synchronize()?;
+        let seeds = self.short_seeds()?;
         let larger = Self::unfilled(&self.machine, parameters)?;
         let machine: &dyn Machine = &self.machine;
         let capacity = size::most_left(slots);
@@ -101,7 +113,9 @@ impl CudaStore {
         let count = machine.allocate_zeroed(8)?;
         let list = LeftList { slots: left.address, capacity, count: count.address };
         // SAFETY: the caller has this table alone, and nothing uses the larger one yet. `load` waits for the kernel.
-        unsafe { self.fill_parts((&self.view, &larger.view), &plan, 0..then.div_ceil(plan.slices_a_part), true, list)? };
+        unsafe {
+            self.fill_parts((&self.view, &larger.view), (&plan, &seeds), 0..then.div_ceil(plan.slices_a_part), true, list)?
+        };
         let mut found = [0u64];
         // SAFETY: memory of this GPU; the copy waits for the kernel.
         unsafe { machine.load(*count, 0, &mut found)? };

@@ -3,7 +3,7 @@
 
 use crate::backend::Memory;
 use crate::backend::waves::GrowthWaves;
-use crate::layout::view::View;
+use crate::layout::view::{ShortSeeds, View};
 use bytemuck::{Pod, Zeroable};
 
 /// Slices of the larger table that a block fills at a time, at most: all that share hashes with a slice of the smaller table.
@@ -49,7 +49,7 @@ pub(super) struct LeftList {
     pub count: u64,
 }
 
-/// Progress of a growth: `warpset::InPlace` of bucket/growth.cuh.
+/// Progress of a growth: `warpset::InPlace` of bucket/block_growth.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Progress {
@@ -69,21 +69,34 @@ pub(super) struct InPlace {
     /// The larger table. It counts vectors in `progress`, behind the progress.
     pub to: View,
     pub plan: Plan,
+    pub seeds: ShortSeeds,
     pub waves: GrowthWaves,
-    pub copy: Memory,
-    /// Whether the first slices have been copied. Later they may be overwritten.
+    /// The progress, and from [`COPY_AT`](Self::COPY_AT) on the first slices of the smaller table.
+    pub beside: Memory,
+    /// Whether these slices have been copied. Later they may be overwritten.
     pub has_copied: bool,
-    pub slots: Memory,
-    pub vectors: Memory,
-    pub progress: Memory,
+    /// Vectors that are left, of `vector_bytes` each, and then the list of their slots, both with this capacity.
+    pub left_list: Memory,
+    pub vector_bytes: u64,
+    pub capacity: u64,
     /// Vectors that the table has, and how many of them have been left, and are on the host.
     pub stored: u64,
     pub left: u64,
 }
 
 impl InPlace {
+    /// Position of the slices in the memory of the progress. Tables are aligned to this number of bytes.
+    pub const COPY_AT: u64 = 256;
+
+    /// Bytes of the vectors of a list of this capacity, and with their slots.
+    pub fn list_bytes(capacity: u64, vector_bytes: u64) -> [u64; 2] {
+        let vectors = (capacity * vector_bytes).next_multiple_of(8);
+        [vectors, vectors + capacity * 8]
+    }
+
     pub fn list(&self) -> LeftList {
-        LeftList { slots: self.slots.address, capacity: self.slots.bytes / 8, count: self.progress.address }
+        let [vectors, _] = Self::list_bytes(self.capacity, self.vector_bytes);
+        LeftList { slots: self.left_list.address + vectors, capacity: self.capacity, count: self.beside.address }
     }
 }
 

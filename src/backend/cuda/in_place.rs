@@ -1,4 +1,4 @@
-//! Growth of bucket tables in place on a GPU (cuda/warpset/bucket/growth.cuh). Memory is mapped behind the table.
+//! Growth of bucket tables in place on a GPU (cuda/warpset/bucket/block_growth.cuh). Memory is mapped behind the table.
 
 use super::growth_plan::{Growing, InPlace, Progress};
 use super::reserved::ReservedMemory;
@@ -21,7 +21,8 @@ impl CudaStore {
         let copied = GrowthWaves::new(now, then, plan.slices_a_part).copied_slices * (bytes / now);
         // The sizes of a forecast are not those of the present memory.
         let can_grow = bytes != self.slots.bytes || self.slots.is_owned_by::<ReservedMemory>();
-        (ReservedMemory::is_for(bytes) && can_grow).then(|| copied + most_left(slots) * (8 + 4 * self.spec.width() as u64))
+        let [_, left] = InPlace::list_bytes(most_left(slots), 4 * self.spec.width() as u64);
+        (ReservedMemory::is_for(bytes) && can_grow).then_some(InPlace::COPY_AT + copied + left)
     }
 
     /// [`Store::grow_in_place`](crate::backend::Store::grow_in_place).
@@ -47,23 +48,26 @@ impl CudaStore {
         // SAFETY: the table's number of vectors. No kernel runs.
         unsafe { self.machine.load(*self.stored, 0, &mut stored)? };
         let capacity = most_left(slots);
-        let (copy, list) = (self.machine.allocate(copied)?, self.machine.allocate(capacity * 8)?);
-        let vectors = self.machine.allocate(capacity * self.spec.width() as u64 * 4)?;
+        let vector_bytes = 4 * self.spec.width() as u64;
+        let beside = self.machine.allocate(InPlace::COPY_AT + copied)?;
+        let left_list = self.machine.allocate(InPlace::list_bytes(capacity, vector_bytes)[1])?;
         let of_progress = size_of::<Progress>() as u64;
-        let progress = (&self.machine as &dyn Machine).allocate_zeroed(of_progress + 16)?;
+        // SAFETY: memory that no kernel uses yet.
+        unsafe { self.machine.fill(*beside, 0..InPlace::COPY_AT, &[0])? };
         let of_now = Parameters { buckets: slots / u64::from(geometry.slots_per_bucket), ..*parameters };
-        let at = Addresses { stored: progress.address + of_progress, ..self.addresses() };
+        let at = Addresses { stored: beside.address + of_progress, ..self.addresses() };
         let mut growing = InPlace {
             from: of_now.view(&at, &geometry),
-            copied: of_now.view(&Addresses { slots: copy.address, ..at }, &geometry),
+            copied: of_now.view(&Addresses { slots: beside.address + InPlace::COPY_AT, ..at }, &geometry),
             to: parameters.view(&at, &geometry),
             plan,
+            seeds: self.short_seeds()?,
             waves,
-            copy,
+            beside,
             has_copied: false,
-            slots: list,
-            vectors,
-            progress,
+            left_list,
+            vector_bytes,
+            capacity,
             stored: stored[0],
             left: 0,
         };
@@ -71,13 +75,15 @@ impl CudaStore {
         let has_waves = !growing.waves.parts.is_empty();
         let tried = growing.waves.parts.first().map_or(growing.waves.copied_parts, |wave| wave.start);
         // SAFETY: nothing is written to the tables, which the caller has alone. `progress_of` waits for the kernel.
-        unsafe { self.fill_parts((&growing.from, &growing.to), &growing.plan, 0..tried, false, growing.list())? };
+        unsafe {
+            self.fill_parts((&growing.from, &growing.to), (&growing.plan, &growing.seeds), 0..tried, false, growing.list())?
+        };
         let are_few = |left: u64| left <= capacity / 2;
         if !are_few(self.progress_of(&growing)?.left) {
             return Ok(false);
         }
         // SAFETY: as above.
-        unsafe { self.machine.write(*growing.progress, 0, bytemuck::bytes_of(&Progress::default()))? };
+        unsafe { self.machine.write(*growing.beside, 0, bytemuck::bytes_of(&Progress::default()))? };
         let (before, bytes) = (self.slots.bytes, parameters.slot_bytes(&geometry));
         let of = |memory: &ReservedMemory, bytes: u64| Region { address: memory.address(), bytes };
         self.table.slots.enlarge(|memory: &mut ReservedMemory| memory.grow(bytes).map(|()| of(memory, bytes)))?;
@@ -102,7 +108,7 @@ impl CudaStore {
     fn progress_of(&self, growing: &InPlace) -> Result<Progress> {
         let mut progress = Progress::default();
         // SAFETY: memory that only kernels before have changed.
-        unsafe { self.machine.read(*growing.progress, 0, bytemuck::bytes_of_mut(&mut progress))? };
+        unsafe { self.machine.read(*growing.beside, 0, bytemuck::bytes_of_mut(&mut progress))? };
         Ok(progress)
     }
 
@@ -128,11 +134,11 @@ impl CudaStore {
                 // SAFETY: the table's number of vectors. No kernel runs.
                 return unsafe { self.machine.write(*self.stored, 0, &(growing.stored - growing.left).to_ne_bytes()) };
             }
-            if progress.left > growing.list().capacity {
-                // Only further vectors are listed here. Both or none: the kernels take the capacity of one for that of both.
-                let slots = self.machine.allocate(2 * growing.slots.bytes)?;
-                growing.vectors = self.machine.allocate(2 * growing.vectors.bytes)?;
-                growing.slots = slots;
+            if progress.left > growing.capacity {
+                // Only further vectors are listed here.
+                let [_, bytes] = InPlace::list_bytes(2 * growing.capacity, growing.vector_bytes);
+                growing.left_list = self.machine.allocate(bytes)?;
+                growing.capacity *= 2;
             }
             (progress.waves..steps).try_for_each(|wave| self.run_wave(growing, wave as usize))?;
         }
@@ -143,16 +149,17 @@ impl CudaStore {
     fn take_left(&self, growing: &mut InPlace, unplaced: &mut Vec<u32>) -> Result<Progress> {
         self.gpu().synchronize()?;
         let progress = self.progress_of(growing)?;
-        let (bytes, words) = (self.spec.width() as u64 * 4, (progress.kept - growing.left) as usize * self.spec.width());
+        let words = (progress.kept - growing.left) as usize * self.spec.width();
+        let at = growing.left * growing.vector_bytes;
         let mut vectors = zeroed::<u32>(words)?;
         unplaced.try_reserve_exact(words).map_err(|error| Error::no_host_memory(4 * words as u64, error.to_string()))?;
         // SAFETY: memory that only kernels before have changed. The kernel has copied this number of vectors.
-        unsafe { self.machine.read(*growing.vectors, growing.left * bytes, bytemuck::cast_slice_mut(&mut vectors))? };
+        unsafe { self.machine.read(*growing.left_list, at, bytemuck::cast_slice_mut(&mut vectors))? };
         unplaced.extend_from_slice(&vectors);
         growing.left = progress.kept;
         // After the vectors are on the host, because a copy that reports an error may have been made.
         // SAFETY: the first number of the progress, which no kernel uses now.
-        unsafe { self.machine.write(*growing.progress, 0, &progress.kept.to_ne_bytes())? };
+        unsafe { self.machine.write(*growing.beside, 0, &progress.kept.to_ne_bytes())? };
         Ok(progress)
     }
 
@@ -166,14 +173,14 @@ impl CudaStore {
             }
         };
         let list = growing.list();
-        let (progress, vectors) = (growing.progress.address, growing.vectors.address);
+        let (progress, vectors) = (growing.beside.address, growing.left_list.address);
         let mut arguments =
             [view_argument(&from), argument(&list.slots), argument(&list.capacity), argument(&progress), argument(&vectors)];
         // SAFETY: no part of a wave is where this wave or a later one reads (`GrowthWaves`); the last one reads a copy. The
         // memory is that of the growth, which waits before it frees any. The second launch has the arguments of
         // `warpset_keep_left`, and the buffer has room for as many vectors as the list.
         unsafe {
-            self.fill_parts((&from, &growing.to), &growing.plan, parts, true, list)?;
+            self.fill_parts((&from, &growing.to), (&growing.plan, &growing.seeds), parts, true, list)?;
             let kernel = &self.kernels.grow(self.gpu())?.keep_left;
             self.gpu().launch(kernel, (1, 256, 0), self.stream(), &mut arguments)
         }
@@ -186,7 +193,8 @@ impl CudaStore {
         }
         pass("copying in the GPU's memory")?;
         let _current = self.gpu().bind()?;
-        let (to, from, bytes) = (growing.copy.address, self.slots.address, growing.copy.bytes as usize);
+        let (to, from) = (growing.beside.address + InPlace::COPY_AT, self.slots.address);
+        let bytes = (growing.beside.bytes - InPlace::COPY_AT) as usize;
         // SAFETY: both have this number of bytes, and do not overlap. They stay as long as the growth.
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream()) }.map_err(cuda("copying in the GPU's memory"))?;
         growing.has_copied = true;
@@ -254,7 +262,7 @@ mod tests {
             store(&table, |store| {
                 if let Some(growing) = &mut store.growing {
                     goes_on += 1;
-                    growing.slots = store.machine.allocate(8).unwrap();
+                    growing.capacity = 1;
                 }
             });
             assert!(grown.is_err() || call == 0 || table.slots() >= 2 * SLOTS, "{about}");

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 42] = [
+pub(crate) const HEADERS: [(&str, &str); 43] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -44,6 +44,7 @@ pub(crate) const HEADERS: [(&str, &str); 42] = [
     ("warpset/core/results.cuh", include_str!("../../../cuda/warpset/core/results.cuh")),
     ("warpset/bucket/builder.cuh", include_str!("../../../cuda/warpset/bucket/builder.cuh")),
     ("warpset/bucket/growth.cuh", include_str!("../../../cuda/warpset/bucket/growth.cuh")),
+    ("warpset/bucket/block_growth.cuh", include_str!("../../../cuda/warpset/bucket/block_growth.cuh")),
     ("warpset/batch/search.cuh", include_str!("../../../cuda/warpset/batch/search.cuh")),
     ("warpset/batch/columns.cuh", include_str!("../../../cuda/warpset/batch/columns.cuh")),
     ("warpset/batch/maintenance.cuh", include_str!("../../../cuda/warpset/batch/maintenance.cuh")),

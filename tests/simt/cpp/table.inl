@@ -168,6 +168,7 @@ struct Rebuild {
 // Moves the vectors of a table to a larger one.
 struct Grow {
     Views view, larger;
+    warpset::ShortSeeds seeds;
     u32 slices_a_part, is_staged;
     u64 first, last, writes;
     u64* left;
@@ -179,7 +180,7 @@ struct Grow {
 void grow([[maybe_unused]] const Grow& x)
 {
 #if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED
-    warpset_grow(view_of(x.view), view_of(x.larger), x.slices_a_part, x.is_staged, x.first, x.last,
+    warpset_grow(view_of(x.view), view_of(x.larger), x.seeds, x.slices_a_part, x.is_staged, x.first, x.last,
                  static_cast<u32>(x.writes), x.left, x.capacity, x.progress);
 #endif
 }

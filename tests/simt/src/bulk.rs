@@ -103,11 +103,11 @@ impl Program for BulkPut {
         let (threads, blocks) = (WARP * rng.random_range(1..=2), rng.random_range(1..=2));
         let tile = (threads * self.items()) as u64;
         let plan = BulkPlan::of(vector_bytes, tile, count, slices, shift, capacities, has_outcomes);
-        let scratch = zeros(memory, "scratch", plan.bytes);
-        let mut seeds = [[0u64; 2]; 3];
-        seeds[..=kernels.width()].copy_from_slice(memory.read_at(table.view.roots.seeds, kernels.width() + 1));
+        let zeros_first = |at| if at < plan.zeros.div_ceil(8) { 0u64 } else { rng.random() };
+        let scratch: Vec<u64> = (0..plan.bytes.div_ceil(8)).map(zeros_first).collect();
+        let scratch = memory.allocate_with("scratch", Use::Shared, &scratch) as u64;
         let view = BatchView { vectors: words as u64, count, outcomes, counts, ..BatchView::default() };
-        let (passes, of_slices) = plan.arguments(scratch, &view, seeds);
+        let (passes, of_slices) = plan.arguments(scratch, &view, table.short_seeds(memory));
         let step = |pass| BulkArgument { view: table.view, pass, slices: of_slices };
         let steps: Vec<BulkArgument> = passes.into_iter().chain([BulkPass::default()]).map(step).collect();
         let [partition, replay] = plan.shared_bytes(vector_bytes).map(|bytes| bytes as usize);

@@ -1,4 +1,4 @@
-//! Growth of bucket tables by blocks (cuda/warpset/bucket/growth.cuh): vectors are put into a small table with slices, and moved
+//! Growth of bucket tables by blocks (cuda/warpset/bucket/block_growth.cuh): vectors are put into a small table with slices, and moved
 //! to a table with another number of slices, whose memory holds anything; then all vectors are put into that one.
 
 use crate::checks::{Contents, Pool};
@@ -6,7 +6,7 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
 use crate::stress::{Batch, batch, pool};
-use crate::table::{Config, FULL, GrowArgument, Kernels, NEW, SEEN, Table, argument, wrong};
+use crate::table::{Config, FULL, GrowArgument, Kernels, NEW, SEEN, ShortSeeds, Table, argument, wrong};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -83,6 +83,7 @@ impl Program for SliceGrowth {
         let grow = Box::new(GrowArgument {
             view: table.view,
             larger: larger.view,
+            seeds: if kernels.width() <= 2 { table.short_seeds(memory) } else { ShortSeeds::default() },
             slices_a_part: slices_a_part as u32,
             is_staged: is_staged.into(),
             first: 0,
@@ -93,7 +94,8 @@ impl Program for SliceGrowth {
             progress: memory.allocate_with("progress", Use::Shared, &[[0u64; 3]]),
             vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() * table.slots as usize).cast(),
         });
-        // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own.
+        // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own, which may be
+        // too short.
         let parts = larger_slices.div_ceil(slices_a_part as u64);
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
         let waves: Vec<GrowArgument> = [middle..parts, 0..middle]
@@ -105,6 +107,7 @@ impl Program for SliceGrowth {
             writes: 0,
             progress: memory.allocate_with("progress of a trial", Use::Shared, &[[0u64; 3]]),
             left: memory.allocate("left by a trial", Use::Shared, 8 * table.slots as usize).cast(),
+            capacity: if rng.random() { rng.random_range(0..=2) } else { table.slots },
             ..*grow
         });
         let (blocks, threads) = (rng.random_range(1..=2), WARP * rng.random_range(1..=2));

@@ -9,7 +9,7 @@ use bytemuck::Zeroable;
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 use warpset::gpu::Geometry;
-pub use warpset::gpu::{BatchView, BulkPass, BulkPlan, BulkSlices, CompactView, IndexedView, NodeView, TableView};
+pub use warpset::gpu::{BatchView, BulkPass, BulkPlan, BulkSlices, CompactView, IndexedView, NodeView, ShortSeeds, TableView};
 use warpset_random::Random;
 
 include!(concat!(env!("OUT_DIR"), "/specs.rs"));
@@ -151,6 +151,7 @@ pub struct RebuildArgument {
 pub struct GrowArgument {
     pub view: View,
     pub larger: View,
+    pub seeds: ShortSeeds,
     pub slices_a_part: u32,
     pub is_staged: u32,
     pub first: u64,
@@ -449,6 +450,13 @@ impl Slot {
 }
 
 impl Table {
+    /// Seeds of the hash of a bucket table of vectors of one or two words.
+    pub fn short_seeds(&self, memory: &Memory) -> ShortSeeds {
+        let (mut seeds, width) = (ShortSeeds::default(), self.kernels.width());
+        seeds.0[..=width].copy_from_slice(memory.read_at(self.view.roots.seeds, width + 1));
+        seeds
+    }
+
     /// Allocates a table whose slots hold garbage. A kernel, or `clear`, must clear it.
     pub fn allocate(memory: &mut Memory, kernels: &'static Kernels, config: Config) -> Self {
         let mut random = Random::new(config.seed);

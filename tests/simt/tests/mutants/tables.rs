@@ -19,12 +19,6 @@ const BULK_MUTANTS: &[Mutant] = &[
         to: "        if (some_left) platform::fetch_add_shared(left, 1);\n",
     },
     Mutant {
-        what: "bulk: a block has one opinion whether the table is empty",
-        file: "warpset/bucket/bulk.cuh",
-        from: "        const bool is_empty = *left != 0;\n",
-        to: "        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;\n",
-    },
-    Mutant {
         what: "bulk: the room of a part is its capacity",
         file: "warpset/bucket/bulk.cuh",
         from: "if (place < run_end(run)) to[",
@@ -45,14 +39,14 @@ const BULK_MUTANTS: &[Mutant] = &[
     Mutant {
         what: "bulk: vectors that some slots may not hold are left",
         file: "warpset/bucket/bulk.cuh",
-        from: "        if (may_be_barred(unit)) return Outcome::Pending;\n",
+        from: "        if (of_class_0 < classes) return Outcome::Pending;\n",
         to: "",
     },
     Mutant {
-        what: "bulk: of vectors with outcomes only those that were left are put once more",
+        what: "bulk: only vectors that were left are put once more",
         file: "warpset/bucket/bulk.cuh",
-        from: "if (bulk.outcomes && bulk.outcomes[at] != static_cast<u8>(Outcome::Pending)) continue;",
-        to: "",
+        from: "for (u32 rest = marks[word];",
+        to: "for (u32 rest = vectors - word * 32 < 32 ? (1u << (vectors - word * 32)) - 1 : ~0u;",
     },
 ];
 
@@ -233,20 +227,38 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "growth by slices: the barrier before slots are counted",
-        file: "warpset/bucket/growth.cuh",
-        from: "        if (clears_first && writes) clear(part.first, buckets);\n        Block::sync();\n",
-        to: "        if (clears_first && writes) clear(part.first, buckets);\n",
+        file: "warpset/bucket/block_growth.cuh",
+        from: "        slots.counters.clear(slots.buckets());\n        Block::sync();\n",
+        to: "        slots.counters.clear(slots.buckets());\n",
+    },
+    Mutant {
+        what: "growth by slices: the barrier before a part is copied from shared memory",
+        file: "warpset/bucket/block_growth.cuh",
+        from: "move_chunks() : move_vectors();\n        Block::sync();\n",
+        to: "move_chunks() : move_vectors();\n",
+    },
+    Mutant {
+        what: "growth by slices: EMPTY in the free slots of a part in shared memory",
+        file: "warpset/bucket/block_growth.cuh",
+        from: "if (index >= taken) unit.chunk[i] = empty;",
+        to: "if (index > taken) unit.chunk[i] = empty;",
+    },
+    Mutant {
+        what: "growth by slices: a block has one opinion whether the list is full",
+        file: "warpset/bucket/block_growth.cuh",
+        from: "const bool is_full = counters.words[0] != 0;",
+        to: "const bool is_full = platform::load_relaxed(left.count) > left.capacity;",
     },
     Mutant {
         what: "growth in place: the barrier before a wave is done",
-        file: "warpset/bucket/growth.cuh",
+        file: "warpset/bucket/block_growth.cuh",
         from: "    Block::sync();\n    if (Block::thread() != 0) return;\n",
         to: "    if (Block::thread() != 0) return;\n",
     },
     Mutant {
         what: "growth by slices: one part that leaves a vector",
         file: "warpset/bucket/growth.cuh",
-        from: " && part.number == parts.first_reader(from_bucket)",
+        from: " && number == parts.first_reader(from_unit)",
         to: "",
     },
     Mutant {
