@@ -184,7 +184,7 @@ warpset_keep_left(View from, const u64* left, u64 capacity, warpset::InPlace* pr
 using Bulk = warpset::Bulk<Table>;
 
 // Two blocks a multiprocessor, because three have too few registers for a tile.
-WARPSET_KERNEL(Bulk::tile_threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::threads, 2) warpset_bulk_partition(View view, warpset::BulkPass pass)
 {
     const Table table = Table::of(view);
     warpset::BulkPartition<Table>{table, pass}.run();
@@ -201,7 +201,7 @@ WARPSET_KERNEL(256, 1) warpset_bulk_put_left(View view, warpset::BulkSlices slic
     warpset::put_left(Table::of(view), slices);
 }
 
-WARPSET_KERNEL(Bulk::tile_threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
 {
     warpset::replay_partition<Table>(pass);
 }

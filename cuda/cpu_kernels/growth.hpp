@@ -31,7 +31,7 @@ struct LeftVectors {
     WARPSET_FN bool has(u64 slot) const { return bits[slot / slots_per_word] >> slot % slots_per_word & 1; }
 };
 
-// Fills part `number` of the memory of `to`, whatever it holds, with the vectors of `from` that belong there; or, unless `writes`,
+// Fills a part of the memory of `to`, whatever it holds, with the vectors of `from` that belong there; or, unless `writes`,
 // counts them only. Nothing changes `from`, and nothing else uses `to` but threads that fill other parts. Adds those that it
 // leaves to `left`. Returns the number of vectors that it has put.
 template <class Shape>

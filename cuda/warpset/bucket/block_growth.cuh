@@ -56,15 +56,15 @@ WARPSET_FN void hash_chunk(PartialHash& hash, const u128* seeds, u32, u32 word, 
 
 // Fills a part by the threads of a block, which all call its functions.
 //
-// Instructions and latencies bound it: about 130 of a warp for 32 slots of 2 words that it reads, which issue in 55 to 60 % of the
-// cycles, while DRAM has 19 to 36 % of its rate. One H200, growth in place of 192 million slots of 2 words to twice as many,
-// 0.8 full, kernels alone: 3.1 ms, 2.8 times as long as a copy of as many bytes. Tried:
+// Instructions and their latencies bound it: a warp executes 168 for 32 slots of 2 words, and 55 to 58 % of the cycles issue
+// one, while DRAM has 19 to 36 % of its rate. On one H200 the kernels of a growth in place, from 192 million slots of 2 words to
+// twice as many, take 3.1 ms, 2.8 times as long as a copy of as many bytes. Tried:
 //
 //   - Seeds in memory, slots by 64-bit numbers and generic addresses, EMPTY written by a pass of its own: 4.2 ms.
 //   - Two or four vectors requested ahead instead of one: 3.5 and 3.7 ms, because more registers and moves delay the others. Two
 //     hashed together: 3.4 ms; the next one hashed before this one takes a slot: 3.7 ms; four in a row, unrolled: 4.5 ms.
-//   - Warps that stay together, where the lanes with EMPTY slots go ahead now: 3.5 ms. They do more for a warp alone (2.1 times the
-//     first part of the loop), but wait less for each other.
+//   - Warps that stay together: 3.5 ms. Now lanes with EMPTY slots go ahead, so that warps execute the first part of the loop 2.1
+//     times for a slot, but wait less.
 //   - 512 threads of 128 registers and 8 slots ahead: 1.4 to 1.9 times as long as 1024 threads.
 template <class Shape>
 struct BlockFiller {
@@ -109,7 +109,7 @@ private:
         return image;
     }
 
-    // Of vectors of one chunk each thread moves its own. The next one is requested before this one takes its slot.
+    // Moves vectors of one chunk, each by a thread. The next one is requested before this one takes its slot.
     WARPSET_FN u32 move_chunks() const
     {
         const u32 all = slots.from_slots(), step = Block::threads();
@@ -244,7 +244,8 @@ private:
         for (u32 at = Block::thread(); at < all; at += Block::threads()) {
             const u32 slot = at / chunks, bucket = slot / in_bucket, index = slot % in_bucket;
             if (index < slots.counters.taken(bucket)) continue;
-            image.with_empty(slots.first_bucket() + bucket, index, at % chunks, [](auto* address, auto empty) { *address = empty; });
+            image.with_empty(slots.first_bucket() + bucket, index, at % chunks,
+                             [](auto* address, auto empty) { *address = empty; });
         }
     }
 
@@ -312,8 +313,8 @@ WARPSET_FN void grow_by_blocks(const BucketTable<Shape>& from, const BucketTable
     const u32 end = static_cast<u32>(range.last < parts.count ? range.last : parts.count);
     const u32 first = static_cast<u32>(range.first + platform::Grid::thread() / Block::threads());
     u32 count = 0;  // fewer than 2^32 vectors of a warp
-    // Other blocks add to the count meanwhile, so one thread reads it for its whole block. Relaxed: blocks that read a larger count
-    // than others skip parts of a launch that is repeated.
+    // Other blocks add to the count meanwhile, so one thread reads it for its whole block. Relaxed: blocks that read a larger
+    // count than others skip parts of a launch that is repeated.
     if (Block::thread() == 0) counters.words[0] = platform::load_relaxed(left.count) > left.capacity;
     Block::sync();
     const bool is_full = counters.words[0] != 0;

@@ -32,14 +32,24 @@
 //
 //   | words | results  | 0.25        | 0.7         | 0.9         | 0.95        | 1/8  | 1/4  | 1/2  | 1    |
 //   |-------|----------|-------------|-------------|-------------|-------------|------|------|------|------|
-//   | 1     | counts   | 1.71 - 1.86 | 1.63 - 1.86 | 1.35 - 1.56 | 0.79 - 0.88 | 0.94 | 1.24 | 1.43 | 1.52 |
-//   | 1     | outcomes | 1.20 - 1.34 | 1.19 - 1.37 | 1.12 - 1.26 | 1.01 - 1.12 | 0.72 | 0.92 | 1.05 | 1.07 |
-//   | 2     | counts   | 1.51 - 1.64 | 1.44 - 1.62 | 1.35 - 1.50 | 1.10 - 1.20 | 0.70 | 1.01 | 1.20 | 1.30 |
-//   | 2     | outcomes | 1.10 - 1.22 | 1.08 - 1.23 | 1.05 - 1.18 | 1.00 - 1.11 | 0.59 | 0.79 | 0.90 | 0.95 |
+//   | 1     | counts   | 2.52 - 2.86 | 1.99 - 2.31 | 1.76 - 2.01 | 1.63 - 1.81 | 1.09 | 1.54 | 1.80 | 1.90 |
+//   | 1     | outcomes | 1.61 - 1.80 | 1.38 - 1.62 | 1.28 - 1.46 | 1.21 - 1.37 | 0.84 | 1.09 | 1.21 | 1.27 |
+//   | 2     | counts   | 1.99 - 2.19 | 1.72 - 1.97 | 1.67 - 1.87 | 1.58 - 1.73 | 0.81 | 1.18 | 1.47 | 1.57 |
+//   | 2     | outcomes | 1.37 - 1.54 | 1.25 - 1.44 | 1.25 - 1.41 | 1.21 - 1.35 | 0.68 | 0.90 | 1.07 | 1.12 |
 //
-// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.61 to 1.18, with outcomes 0.32 to
-// 0.73. At fill 0.95 many slices have vectors that are left, and without outcomes all vectors of these are put twice. Vectors of
-// 4 words took 0.76 to 0.95 of the ordinary rate, so kernels exist for 1 and 2 words only. Parts of 16 MiB in L2 gain nothing.
+// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.71 to 1.36, with outcomes 0.37 to
+// 0.86. Vectors of 4 words took 0.76 to 0.95 of the ordinary rate in an earlier version, so kernels exist for 1 and 2 words only.
+// Parts of 16 MiB in L2 gain nothing.
+//
+// Where the time goes (2 words, each twice, fill 0.7, 3.7 ms): the passes take 0.86 and 0.83 ms (155 and 161 G/s), the slices 2.0
+// ms. There a warp executes about 380 instructions for 32 vectors. These and the latency of shared memory bound it. Tried:
+//
+//   - 16 bytes of a bucket at a time, one claim in a turn, so that lanes in different places do the same: 1.3 to 1.4 times as
+//     long as two claims in a row of 16 bytes and no loop over the rows. With EMPTY patterns compared in each turn: 1.6 times.
+//   - Warps that stay together: 1.09 times as long at fill 0.7, 1.5 at 0.95. Lanes that are done go ahead now.
+//   - Two vectors hashed together: 1.4 times as long; the next one hashed before this one is put: 1.02 times.
+//   - Smaller tiles or more threads a multiprocessor for the partition (three blocks, 768 or 1,024 threads, 6 to 12 vectors a
+//     thread): 1.24 to 1.67 times as long, because fewer registers a thread spill.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
@@ -90,7 +100,7 @@ struct BulkSlices {
     u8* outcomes;       // by position in `vectors`, or null
     u64* left;          // slices of whose vectors some are left, in no order
     u64* left_count;    // their number
-    u64* marks;         // of each slice, from a whole word on: a bit for each of its vectors; zeros at first; 1: the vector is left
+    u64* marks;         // of each slice, from a whole word on: a bit for each of its vectors, 1 if it is left; zeros at first
     BatchCounts* counts;
     u64 offered;        // vectors of the batch
 };
@@ -109,15 +119,17 @@ struct Bulk {
 
     // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
     static constexpr u32 items = width == 1 ? 16 : 12;
-    static constexpr u32 threads = 512, tile_threads = 512;
+    static constexpr u32 threads = 512;
     static constexpr u16 no_place = 0xFFFF;
 
-    // Threads of a block that fills, and of one that partitions or replays.
+    // Threads of a block that partitions, replays or fills.
     WARPSET_FN static constexpr u32 block() { return Block::template threads<threads>(); }
-    WARPSET_FN static constexpr u32 tile_block() { return Block::template threads<tile_threads>(); }
 
     // Marks of the vectors of a slice.
-    WARPSET_FN static u64* marks_of(const BulkSlices& bulk, u64 slice) { return bulk.marks + slice * ((bulk.capacity + 63) / 64); }
+    WARPSET_FN static u64* marks_of(const BulkSlices& bulk, u64 slice)
+    {
+        return bulk.marks + slice * ((bulk.capacity + 63) / 64);
+    }
 
     // Slice of a hash, in a table of this number of slices: that of `Probe::first_bucket`, because a slice has 2^n buckets.
     WARPSET_FN static u32 slice_of(u64 hash, u32 slices)
@@ -126,8 +138,8 @@ struct Bulk {
         return static_cast<u32>((high + (low >> 32)) >> 32);
     }
 
-    // Find-or-put by a thread. A separate function, because calls are rare. It takes a copy of the table: callers would read theirs
-    // from local memory if they passed a reference, also where they do not call.
+    // Find-or-put by a thread. A separate function, because calls are rare. It takes a copy of the table: if callers passed a
+    // reference, they would read theirs from local memory, also where they do not call.
     WARPSET_CALLED static Outcome put_directly(Table table, Unit unit, BatchCounts* counts)
     {
         u32 words[width] = {static_cast<u32>(unit)};
@@ -193,7 +205,7 @@ struct BulkPartition {
 
     WARPSET_FN BulkPartition(const Table& table, const BulkPass& pass) : table(table), pass(pass)
     {
-        const u32 size = Of::tile_block() * items;
+        const u32 size = Of::block() * items;
         sorted = reinterpret_cast<Unit*>(Block::scratch());
         parts = reinterpret_cast<u16*>(sorted + size);
         runs = reinterpret_cast<u64*>(parts + size);
@@ -204,9 +216,9 @@ struct BulkPartition {
 
     WARPSET_FN void run() const
     {
-        const u32 size = Of::tile_block() * items;
-        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / Of::tile_block());
-        for (u32 number = static_cast<u32>(platform::Grid::thread() / Of::tile_block()); number < tiles; number += step) {
+        const u32 size = Of::block() * items;
+        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / Of::block());
+        for (u32 number = static_cast<u32>(platform::Grid::thread() / Of::block()); number < tiles; number += step) {
             const BulkTile tile(pass, number, size);
             if (tile.count == 0) continue;
             sort(tile);
@@ -224,14 +236,14 @@ private:
 
     WARPSET_FN void sort(const BulkTile& tile) const
     {
-        const u32 thread = Block::thread(), threads = Of::tile_block();
+        const u32 thread = Block::thread(), threads = Of::block();
         const u32 slices = static_cast<u32>(table.view.buckets >> platform::population_count(table.view.slice_mask));
         for (u32 part = thread; part < pass.parts; part += threads) firsts[part] = 0;
         if (thread == 0) *overflows = 0;
         Block::sync();
         const Unit* const from = reinterpret_cast<const Unit*>(pass.from) + tile.start + thread;
-        // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before. Zeros, because a compiler
-        // keeps what the last tile had where this one has nothing.
+        // Both in registers. `rank`: the part, and how many vectors of the tile took a place in it before. Zeros at first, or
+        // else the compiler keeps those of the last tile, where this one has fewer.
         Unit unit[items]{};
         u32 rank[items]{};
         WARPSET_UNROLL
@@ -264,8 +276,8 @@ private:
     // Adds up the sizes, and takes room in the parts.
     WARPSET_FN void take_rooms(const BulkTile& tile) const
     {
-        const u32 thread = Block::thread(), warp = thread / Warp::size, warps = Of::tile_block() / Warp::size;
-        const u32 a_thread = (pass.parts + Of::tile_block() - 1) / Of::tile_block(), first = thread * a_thread;
+        const u32 thread = Block::thread(), warp = thread / Warp::size, warps = Of::block() / Warp::size;
+        const u32 a_thread = (pass.parts + Of::block() - 1) / Of::block(), first = thread * a_thread;
         const u32 end = first + a_thread < pass.parts ? first + a_thread : pass.parts;
         u32 size = 0;
         WARPSET_UNROLL_BY(1)
@@ -302,14 +314,14 @@ private:
     {
         Unit* const to = reinterpret_cast<Unit*>(pass.to);
         WARPSET_UNROLL_BY(4)
-        for (u32 place = Block::thread(); place < tile.count; place += Of::tile_block()) {
+        for (u32 place = Block::thread(); place < tile.count; place += Of::block()) {
             const u64 run = runs[parts[place]];
             if (place < run_end(run)) to[run_offset(run) + place] = sorted[place];
             else if (pass.places == nullptr) Of::put_directly(table, sorted[place], pass.counts);
         }
         if (pass.places == nullptr || *overflows == 0) return;
         // In the order of `from`, because outcomes are in this order.
-        for (u32 at = Block::thread(); at < tile.count; at += Of::tile_block()) {
+        for (u32 at = Block::thread(); at < tile.count; at += Of::block()) {
             const u64 index = tile.start + at;
             // This thread has written the place.
             if (pass.places[index] != Of::no_place) continue;
@@ -325,7 +337,7 @@ WARPSET_FN void replay_partition(const BulkPass& pass)
     using Of = Bulk<Table>;
     using Block = platform::Block;
     constexpr u32 lanes = 16;  // that copy a run
-    const u32 size = Of::tile_block() * Of::items, thread = Block::thread(), threads = Of::tile_block();
+    const u32 size = Of::block() * Of::items, thread = Block::thread(), threads = Of::block();
     u64* const runs = reinterpret_cast<u64*>(Block::scratch());
     u8* const sorted = reinterpret_cast<u8*>(runs + pass.parts);
     const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / threads);
@@ -382,8 +394,8 @@ struct BulkFiller {
 
     WARPSET_FN void run() const
     {
-        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile. Then threads of this
-        // one may differ, and some read EMPTY. Relaxed: no other block of this kernel writes to slices of this one.
+        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile. Then threads of
+        // this one may differ, and some read EMPTY. Relaxed: no other block of this kernel writes to slices of this one.
         const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
         const u64 step = platform::Grid::threads() / Of::block();
         u64 hits = 0;
@@ -460,7 +472,7 @@ private:
     {
         Unit empty;
         table.empty_chunk(0, empty);
-        // What the image has for the vector in a slot of class 0. If it is EMPTY in a slot, the slot may not hold the vector.
+        // In a slot of class 0 the image has this for the vector. If it is EMPTY in a slot, that slot may not hold it.
         const Unit of_class_0 = unit ^ empty;
         if (of_class_0 < classes) return Outcome::Pending;
         Probe probe = Probe::of_first_bucket(bulk.seeds.hash(unit, table.view.hash_mask), table.view);
@@ -493,7 +505,8 @@ private:
     }
 };
 
-// Step 3: a thread puts the vectors of a word of marks. The first thread of the grid also adds the number of vectors of the batch to its counts.
+// Step 3: a thread puts the vectors of a word of marks. The first thread of the grid also adds the number of vectors of the
+// batch to its counts.
 template <class Table>
 WARPSET_FN void put_left(const Table& table, const BulkSlices& bulk)
 {

@@ -52,7 +52,8 @@ struct GrowthParts {
     {
         const bool from_sliced = from.view.slice_mask != ~0u, to_sliced = to.view.slice_mask != ~0u;
         const u32 a_block = to.layout.buckets_per_block();
-        const u32 from_buckets = from_sliced ? from.view.slice_buckets : 1, to_buckets = to_sliced ? to.view.slice_buckets : a_block;
+        const u32 from_buckets = from_sliced ? from.view.slice_buckets : 1;
+        const u32 to_buckets = to_sliced ? to.view.slice_buckets : a_block;
         from_log2 = platform::population_count(from_buckets - 1);
         to_log2 = platform::population_count(to_buckets - 1);
         const u32 scale_log2 = from_sliced && to_sliced ? to_log2 : 0;
@@ -157,7 +158,10 @@ struct PartSlots {
     WARPSET_FN u64 first_from_bucket() const { return parts.from_bucket(part.from_first); }
     WARPSET_FN u32 buckets() const { return static_cast<u32>(part.last - part.first) << parts.to_log2; }
     // Slots of the smaller table that the part reads.
-    WARPSET_FN u32 from_slots() const { return (static_cast<u32>(part.from_last - part.from_first) << parts.from_log2) * in_bucket(); }
+    WARPSET_FN u32 from_slots() const
+    {
+        return (static_cast<u32>(part.from_last - part.from_first) << parts.from_log2) * in_bucket();
+    }
 
     // Takes a slot for the vector with a hash. Returns false if the part has none for it.
     WARPSET_FN bool take(u64 hash, bool may_be_barred, u32 at, u32& bucket, u32& index) const
@@ -165,7 +169,8 @@ struct PartSlots {
         Probe probe = Probe::of_first_bucket(hash, to.view);
         if (!has(probe.bucket)) {
             const auto from_unit = part.from_first + (at / in_bucket() >> parts.from_log2), unit = parts.unit_of(probe.bucket);
-            if (!parts.share_hashes(from_unit, unit)) leave_if_not_read(parts, part.number, left, from_unit, unit, slot_number(at));
+            if (!parts.share_hashes(from_unit, unit))
+                leave_if_not_read(parts, part.number, left, from_unit, unit, slot_number(at));
             return false;
         }
         if (!may_be_barred) {
@@ -240,7 +245,8 @@ private:
         const u32 chunks = to.layout.chunks();
         WARPSET_UNROLL
         for (u32 chunk = 0; chunk < chunks; ++chunk)
-            to.with_chunk(slots.first_bucket() + bucket, index, chunk, vector, [](auto* address, auto, auto value) { *address = value; });
+            to.with_chunk(slots.first_bucket() + bucket, index, chunk, vector,
+                          [](auto* address, auto, auto value) { *address = value; });
         return true;
     }
 };

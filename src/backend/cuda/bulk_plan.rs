@@ -8,9 +8,9 @@ use crate::layout::view::{BatchView, ShortSeeds};
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
 /// Only bucket tables of 1 and 2 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors took 0.54 to 0.70
-/// of the time of ordinary find-or-put into empty tables that they filled to 0.7, and 0.73 to 0.93 with outcomes. Batches may
-/// take longer in bulk if they are small against the table or fill it to 0.95, or if a few vectors are most of the batch.
+/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors took 0.35 to 0.63
+/// of the time of ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.56 to 0.83 with outcomes.
+/// Batches may take longer in bulk if they are small against the table, or if a few vectors are most of the batch.
 ///
 /// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
 /// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
@@ -25,8 +25,9 @@ pub enum Bulk {
     /// Never.
     #[default]
     Never,
-    /// If it was faster in tables that are neither empty nor nearly full: the table is larger than the L2 cache, the batch has at
-    /// least 1/4 as many vectors of 1 word as the table has slots, or 1/2 as many of 2 words, and reports no outcomes.
+    /// If it was faster in tables that are neither empty nor nearly full: the table is larger than the L2 cache, and the batch
+    /// has at least 1/8 as many vectors of 1 word as the table has slots, or 1/4 as many of 2 words; twice as many if it reports
+    /// outcomes.
     WhenFaster,
     /// Whenever it is possible.
     Always,
@@ -54,7 +55,7 @@ impl Spec {
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots: figures are in bulk.cuh. Whether
     /// the table is empty is not known without waiting for the GPU.
     pub(crate) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
-        !has_outcomes && count >= slots.div_ceil(if self.width() == 1 { 4 } else { 2 })
+        count >= slots.div_ceil(if self.width() == 1 { 8 } else { 4 }) * if has_outcomes { 2 } else { 1 }
     }
 }
 
@@ -286,17 +287,19 @@ mod tests {
 
     #[test]
     fn batches_are_put_in_bulk_from_a_share_of_the_slots_on() {
-        for (words, least) in [(1, 256), (2, 512)] {
+        for (words, least) in [(1, 128), (2, 256)] {
             let spec = Spec::bucket(words, 16).unwrap();
-            assert!(spec.is_faster_in_bulk(least, 1024, false) && !spec.is_faster_in_bulk(least - 1, 1024, false));
-            assert!(!spec.is_faster_in_bulk(1024, 1024, true));
+            for (least, has_outcomes) in [(least, false), (2 * least, true)] {
+                assert!(spec.is_faster_in_bulk(least, 1024, has_outcomes));
+                assert!(!spec.is_faster_in_bulk(least - 1, 1024, has_outcomes));
+            }
         }
     }
 
     /// As the documentation says, from batches of the least size that is faster in bulk on.
     #[test]
     fn scratch_memory_is_a_small_multiple_of_the_vectors() {
-        for (words, fill, most, most_with_outcomes) in [(1, 0.25, 2.6, 9.0), (2, 0.5, 2.5, 9.0), (2, 1.4, 2.2, 7.5)] {
+        for (words, fill, most, most_with_outcomes) in [(1, 0.125, 2.6, 9.0), (2, 0.25, 2.6, 9.0), (2, 1.4, 2.2, 7.5)] {
             let (spec, slots) = (Spec::bucket(words, 16).unwrap(), 1u64 << 28);
             let count = (slots as f64 * fill) as u64;
             let bytes = |has_outcomes| BulkPlan::new(spec, count, slots / 8192, has_outcomes).unwrap().bytes as f64;

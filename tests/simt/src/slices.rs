@@ -1,5 +1,5 @@
-//! Growth of bucket tables by blocks (cuda/warpset/bucket/block_growth.cuh): vectors are put into a small table with slices, and moved
-//! to a table with another number of slices, whose memory holds anything; then all vectors are put into that one.
+//! Growth of bucket tables by blocks (cuda/warpset/bucket/block_growth.cuh): vectors are put into a small table with slices, and
+//! moved to a table with another number of slices, whose memory holds anything; then all vectors are put into that one.
 
 use crate::checks::{Contents, Pool};
 use crate::explorer::{Program, Wrong};
@@ -94,8 +94,8 @@ impl Program for SliceGrowth {
             progress: memory.allocate_with("progress", Use::Shared, &[[0u64; 3]]),
             vectors: memory.allocate("kept", Use::Shared, 4 * kernels.width() * table.slots as usize).cast(),
         });
-        // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own, which may be
-        // too short.
+        // Waves are disjoint parts, the last ones first. A trial before them writes no slot: it has a list of its own, which may
+        // be too short.
         let parts = larger_slices.div_ceil(slices_a_part as u64);
         let middle = if rng.random() { rng.random_range(0..=parts) } else { 0 };
         let waves: Vec<GrowArgument> = [middle..parts, 0..middle]
