@@ -51,6 +51,9 @@
 //   - Smaller tiles or more threads a multiprocessor for the partition (three blocks, 768 or 1,024 threads, 6 to 12 vectors a
 //     thread): 1.24 to 1.67 times as long, because fewer registers a thread spill.
 //
+// Not for levels of the model checker: it would have to write successors to memory first, and its states have mostly 3 words or
+// more, or are in compact tables. Not for batches of ranks, which would then wait for a pass over the table in each round.
+//
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
 // find-or-put (44 to 105 ns a vector on a busy cloud machine of 2 cores, where both alternated), and all of it 1.15 to 2.5 times.
