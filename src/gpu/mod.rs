@@ -19,13 +19,11 @@ mod retain;
 pub use crate::backend::cuda::Bulk;
 pub use crate::backend::cuda::cache::{KernelCache, set_kernel_cache};
 #[doc(hidden)] // for the simulated GPU of the tests
-pub use crate::backend::cuda::{BulkPass, BulkPlan, BulkSlices};
+pub use crate::backend::cuda::{BulkPass, BulkPlan, BulkSlices, ShortSeeds};
 #[doc(hidden)] // for the simulated GPU of the tests
 #[cfg(feature = "cluster")]
 pub use crate::layout::rank::PartitionView;
 pub use crate::layout::view::Counts;
-#[doc(hidden)] // for the simulated GPU of the tests
-pub use crate::layout::view::ShortSeeds;
 #[doc(hidden)] // arguments of kernels are passed on, and only tests look into them
 pub use crate::layout::view::{
     BatchView, CompactTreeView, CompactView, Geometry, HashView, IndexedView, LevelView, NodeView, RowsView, TableView, TreeView,

@@ -31,12 +31,6 @@ pub struct TableView {
     pub width: u32,
 }
 
-/// Seeds of the hash of vectors of one or two words, as an argument of a kernel: `warpset::ShortSeeds` of core/hash.cuh. Public
-/// for the simulated GPU of the tests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(16))]
-pub struct ShortSeeds(pub [[u64; 2]; 3]);
-
 /// View of a node table for kernels: `warpset::NodeView` of tree/nodes.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]

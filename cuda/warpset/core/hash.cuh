@@ -75,7 +75,7 @@ struct PartialHash {
 };
 
 // Seeds of vectors of one word or two, as an argument of a kernel: there they are constants, which take neither loads nor
-// registers. Mirrored by `ShortSeeds` in src/layout/view.rs.
+// registers. Mirrored by `ShortSeeds` in src/backend/cuda/bulk_plan.rs.
 struct ShortSeeds {
     u128 words[3];
 

@@ -41,8 +41,8 @@ WARPSET_FN void prefetch_entry(const Old& old, const Table& table, u64 at, bool 
 // Nothing else may use either meanwhile. Counts the rows as offered, and as hits or full.
 //
 // If all rows are stored, they are entered in their order. If there are holes among them, only the old index can tell: its slots
-// are visited in their order instead. Both indexes have the order of the hashes (core/probe.cuh), so slots of the new one are then
-// claimed in that order, too, and rows are read at random.
+// are visited in their order instead. Both indexes have the order of the hashes (core/probe.cuh), so slots of the new one are
+// then claimed in that order, too, and rows are read at random.
 //
 // One H200, 29 million rows of 2 and 8 words, 7 million of 32, in milliseconds: in the order of rows without holes 2.7, 2.5,
 // 1.2; in the order of slots 3.5, 2.7, 1.4; each row behind the first hole looked for in the old index: 4.6, 5.6, 2.9. Claims

@@ -3,7 +3,7 @@
 
 use crate::Spec;
 use crate::layout::Kind;
-use crate::layout::view::{BatchView, ShortSeeds};
+use crate::layout::view::BatchView;
 
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
@@ -58,6 +58,13 @@ impl Spec {
         count >= slots.div_ceil(if self.width() == 1 { 8 } else { 4 }) * if has_outcomes { 2 } else { 1 }
     }
 }
+
+/// Seeds of the hash of vectors of one or two words, as an argument of a kernel: `warpset::ShortSeeds` of core/hash.cuh. Public
+/// for the simulated GPU of the tests.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct ShortSeeds(pub [[u64; 2]; 3]);
 
 /// A pass of the partition: `warpset::BulkPass` of bulk.cuh. Public for the simulated GPU of the tests.
 #[doc(hidden)]

@@ -2,6 +2,7 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/block_growth.cuh.
 
+use super::bulk_plan::ShortSeeds;
 use super::cuda;
 use super::growth_plan::{Growing, LeftList, Plan};
 use super::store::{CudaStore, argument, view_argument};
@@ -10,7 +11,7 @@ use crate::backend::{Launch, Machine};
 use crate::layout::options::Parameters;
 use crate::layout::search::SearchMode;
 use crate::layout::size;
-use crate::layout::view::{BatchView, Counts, ShortSeeds, View};
+use crate::layout::view::{BatchView, Counts, View};
 use crate::layout::{Kernel, Kind};
 use crate::{Error, Result};
 use std::ops::Range;

@@ -1,9 +1,10 @@
 //! How a bucket table grows on a GPU: shares of the blocks, numbers of slices, and what a growth in place holds while it is under
 //! way.
 
+use super::bulk_plan::ShortSeeds;
 use crate::backend::Memory;
 use crate::backend::waves::GrowthWaves;
-use crate::layout::view::{ShortSeeds, View};
+use crate::layout::view::View;
 use bytemuck::{Pod, Zeroable};
 
 /// Slices of the larger table that a block fills at a time, at most: all that share hashes with a slice of the smaller table.

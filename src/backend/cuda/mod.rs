@@ -26,7 +26,7 @@ mod staging;
 mod store;
 mod workspace;
 
-pub use bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSlices};
+pub use bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSlices, ShortSeeds};
 #[cfg(feature = "cluster")]
 pub(crate) use cluster::{
     copy_anywhere, enable_peer_access, enqueue_copy, make_stream_wait, new_event, wait_for, wait_for_event,
