@@ -90,7 +90,7 @@ const Kernel kernels[] = {
     {"warpset_relocate",
      [](const View* table, const u64* of) { relocate_compact(*table, of[0], at<u64>(of[1]), at<Relocated>(of[2])); }},
     {"warpset_rebuild",
-     [](const View* tables, const u64* of) { rebuild_indexed(tables[0], tables[1], of[1], at<BatchCounts>(of[2])); }},
+     [](const View* tables, const u64* of) { rebuild_indexed(tables[0], tables[1], of[1], of[2], at<BatchCounts>(of[3])); }},
     {"warpset_list_holes",
      [](const View* table, const u64* of) { list_holes_indexed(*table, of[0], of[1], at<u64>(of[2]), of[3], at<u64>(of[4])); }},
     {"warpset_move_rows", [](const View* table, const u64* of) { move_rows_indexed(*table, at<const RowMove>(of[0]), of[1]); }},

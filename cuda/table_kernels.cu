@@ -114,13 +114,13 @@ WARPSET_KERNEL(256, 1) warpset_measure(View view, u64 first, u64 last, u64* leng
 #if WARPSET_HAS_PART(6) && WARPSET_INDEXED
 // Into an index of 4 or 8 bytes a slot, whichever the larger table has: `slots` of `larger` is EMPTY. It waits for memory, so it
 // has at most 64 registers: with the 72 that the compiler would take for 8 words, 24 warps fit a multiprocessor instead of 32.
-WARPSET_KERNEL(256, 4) warpset_rebuild(View view, View larger, u32 larger_slot_bits, u64 last,
+WARPSET_KERNEL(256, 4) warpset_rebuild(View view, View larger, u32 larger_slot_bits, u64 first, u64 last,
                                        warpset::BatchCounts* counts)
 {
     if (larger_slot_bits == 32)
-        warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 32>::of(larger), last, counts);
+        warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 32>::of(larger), first, last, counts);
     else
-        warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 64>::of(larger), last, counts);
+        warpset::rebuild(Table::of(view), warpset::IndexedTable<WARPSET_WIDTH, 64>::of(larger), first, last, counts);
 }
 
 WARPSET_KERNEL(256, 1) warpset_list_holes(View view, u64 first, u64 last, u64* holes, u64 capacity, u64* count)

@@ -69,10 +69,10 @@ void upsert_indexed(const View& view, const SearchKernels& search, const BatchVi
     }
 }
 
-void rebuild_indexed(const View& view, const View& larger, u64 last, BatchCounts* counts)
+void rebuild_indexed(const View& view, const View& larger, u64 first, u64 last, BatchCounts* counts)
 {
     AnyIndexedTables::with_table(view, [&](const auto& old) {
-        AnyIndexedTables::with_table(larger, [&](const auto& table) { rebuild(old, table, last, counts); });
+        AnyIndexedTables::with_table(larger, [&](const auto& table) { rebuild(old, table, first, last, counts); });
     });
 }
 

@@ -78,7 +78,7 @@ extern const MaintenanceKernels bucket_maintenance, indexed_maintenance;
 
 // Kernels that only indexed tables have. `search`: the table's.
 void upsert_indexed(const View& view, const SearchKernels& search, const BatchView& batch, const UpsertView& upsert);
-void rebuild_indexed(const View& view, const View& larger, u64 last, BatchCounts* counts);
+void rebuild_indexed(const View& view, const View& larger, u64 first, u64 last, BatchCounts* counts);
 void list_holes_indexed(const View& view, u64 first, u64 last, u64* holes, u64 capacity, u64* count);
 void move_rows_indexed(const View& view, const RowMove* moves, u64 count);
 void count_unstored_indexed(const View& view, const u64* references, u64 count, u64* invalid);

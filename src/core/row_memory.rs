@@ -171,7 +171,8 @@ impl dyn Store {
         let more = self.words().map_or(0, |words| row_bytes.saturating_sub(words.memory.bytes));
         self.machine().check_memory(slot_bytes + more)?;
         let before = self.row_counts()?;
-        // Nothing is put meanwhile, so all rows are stored if they are as many.
+        // Nothing is put meanwhile, so all rows are stored if they are as many. Then none is looked for in the old index, which
+        // would be a random access to memory for each.
         if before.stored == before.given {
             self.set_dense(before.given);
         }
@@ -179,12 +180,11 @@ impl dyn Store {
         let view = parameters.view(&Addresses { slots: slots.address, ..self.table().addresses() }, &geometry);
         let given = before.given.min(last);
         let (mut counts, window) = ([Counts::default()], Window::<Counts>::new(self.machine(), 1)?);
-        let old_slots = self.table().slots.bytes * 8 / u64::from(self.table().spec.index_slot_bits());
         let tables = [self.table().argument(), (parameters.spec, &view)];
-        let arguments = [parameters.spec.index_slot_bits().into(), given, window.lend(&mut counts)?];
+        let arguments = [parameters.spec.index_slot_bits().into(), 0, given, window.lend(&mut counts)?];
         // SAFETY: the arguments of the kernel. Both views are of this table, whose index is only read; the new one, which is
         // zeros (EMPTY), and the counts are changed atomically.
-        unsafe { self.machine().launch(Kernel::Rebuild, &tables, old_slots.max(given), &arguments)? };
+        unsafe { self.machine().launch(Kernel::Rebuild, &tables, given.max(1), &arguments)? };
         window.receive(&mut counts)?;
         let [counts] = counts;
         if counts.full > 0 {

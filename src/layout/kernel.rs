@@ -15,7 +15,7 @@ pub(crate) enum Kernel {
     Measure,
     /// Relocates the keys of a stash: seed, keys, counts.
     Relocate,
-    /// Enters the rows that the index of a table names into that of the second one: bits of its slots, last row, counts.
+    /// Enters rows into the index of the second table: bits of the index's slots, first row, last row, counts.
     Rebuild,
     /// Lists rows that are not stored: first row, last row, holes, number of holes that the list can take, number of holes.
     ListHoles,

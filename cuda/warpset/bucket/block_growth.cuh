@@ -23,8 +23,8 @@ struct SlotCounters {
     WARPSET_FN u32 taken(u32 bucket) const { return words[bucket / 2] >> bucket % 2 * 16 & 0xFFFF; }
 
     // The next slot of a bucket; at least `slots` if there is none. A vector counts its first bucket in any case, and later ones
-    // only if they seem to have a slot. So a counter is at most the number of slots that the part reads, 6 x 8,192, and one for
-    // each thread.
+    // only if they seem to have a slot. So a counter is at most the number of slots that the part reads (2 x 8,192, because the
+    // table grows) and one for each thread.
     WARPSET_FN u32 take(u32 bucket, u32 slots, bool is_first) const
     {
         u32* const word = words + bucket / 2;
@@ -77,6 +77,10 @@ struct BlockFiller {
     static constexpr bool has_short_seeds = Shape::static_width <= 2 && is_one_chunk;
     static constexpr u32 in_bucket = Layout<Shape>{}.slots_per_bucket(), chunks = Layout<Shape>{}.chunks();
 
+    // Buckets that are adjacent, and whole units of 16 bytes.
+    static constexpr bool has_whole_units =
+        !Layout<Shape>{}.has_tails() && Layout<Shape>{}.bucket_main_bytes() % sizeof(u128) == 0;
+
     PartSlots<Shape, GrowthParts<Shape, true>, SlotCounters, LeftSlots> slots;
     const ShortSeeds& seeds;
     u8* stage;  // the part in shared memory, if it is there
@@ -90,7 +94,7 @@ struct BlockFiller {
         const u32 count = is_one_chunk ? move_chunks() : move_vectors();
         Block::sync();
         if (!writes) return count;
-        if (is_staged && !Layout<Shape>{}.has_tails()) {
+        if (is_staged && has_whole_units) {
             write_with_empty();
             return count;
         }
@@ -259,7 +263,7 @@ private:
         for (u32 at = Block::thread(); at < units; at += Block::threads()) target[at] = reinterpret_cast<const u128*>(stage)[at];
     }
 
-    // As `write`, with EMPTY in the slots that no vector has. Slots have no tails.
+    // As `write`, with EMPTY in the slots that no vector has, if the part `has_whole_units`.
     WARPSET_FN void write_with_empty() const
     {
         constexpr u32 in_unit = sizeof(u128) / sizeof(Main), units = Layout<Shape>{}.bucket_main_bytes() / sizeof(u128);

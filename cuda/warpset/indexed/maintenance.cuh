@@ -26,46 +26,27 @@ WARPSET_FN void clear_table(const IndexedTable<width, slot_bits>& table)
 // Number of rows by which `rebuild` prefetches ahead on a CPU.
 constexpr u64 rows_ahead = 16;
 
-// Prefetches what `rebuild` visits first for row `at`, or for slot `at` of the old index.
+// Prefetches the buckets that `rebuild` visits first for a row. Rows follow each other in memory, but no index has their order.
 template <class Old, class Table>
-WARPSET_FN void prefetch_entry(const Old& old, const Table& table, u64 at, bool by_rows)
+WARPSET_FN void prefetch_row(const Old& old, const Table& table, u64 row)
 {
-    if (by_rows) {
-        table.prefetch(Probe::of_first_bucket(table.hash(RowVector<Old::static_width>{old.rows, at}), table.view));
-    } else if (const auto slot = *(old.slot_at(0, 0) + at); slot != Old::empty) {
-        platform::prefetch(old.rows.at(old.row_of(slot)), old.width() * sizeof(u32));
-    }
+    if (row >= old.rows.count()) return;
+    const u64 hashed = old.hash(RowVector<Old::static_width>{old.rows, row});
+    table.prefetch(Probe::of_first_bucket(hashed, table.view));
+    if (row >= old.view.rows.dense) old.prefetch(Probe::of_first_bucket(hashed, old.view));
 }
 
-// Enters the rows before `last` that an index names into another index of the same rows. That index must be empty at first.
-// Nothing else may use either meanwhile. Counts the rows as offered, and as hits or full.
-//
-// If all rows are stored, they are entered in their order. If there are holes among them, only the old index can tell: its slots
-// are visited in their order instead. Both indexes have the order of the hashes (core/probe.cuh), so slots of the new one are
-// then claimed in that order, too, and rows are read at random.
-//
-// One H200, 29 million rows of 2 and 8 words, 7 million of 32, in milliseconds: in the order of rows without holes 2.7, 2.5,
-// 1.2; in the order of slots 3.5, 2.7, 1.4; each row behind the first hole looked for in the old index: 4.6, 5.6, 2.9. Claims
-// bound the first two: the L2 does some 10 x 10^9 a second that succeed, wherever the slots are. On a CPU a search of anderson.6
-// in an indexed table took 1.03 times as long in the order of slots.
+// Enters the stored rows `first .. last` of a table into another index of its rows. That index must be empty at first, and unused
+// by anything else. Counts the rows as offered, and as hits or full. No thread may put into the table at the same time.
 template <class Old, class Table>
-WARPSET_FN void rebuild(const Old& old, const Table& table, u64 last, BatchCounts* counts)
+WARPSET_FN void rebuild(const Old& old, const Table& table, u64 first, u64 last, BatchCounts* counts)
 {
     // A thread of a GPU enters fewer than 2^32 rows, and needs the registers.
     typename Choose<platform::Warp::size == 1, u64, u32>::Type named = 0, full = 0;
-    const bool by_rows = old.view.rows.dense >= last;
-    const u64 count = by_rows ? last : old.view.buckets * old.layout.slots_per_bucket();
-    const auto share = platform::Grid::share(count);
-    for (u64 at = share.first; at < share.last; at += share.step) {
-        if constexpr (platform::Warp::size == 1)
-            if (at + rows_ahead < count) prefetch_entry(old, table, at + rows_ahead, by_rows);
-        u64 row = at;
-        if (!by_rows) {
-            const auto slot = platform::load_input(old.slot_at(0, 0) + at);
-            if (slot == Old::empty) continue;
-            row = old.row_of(slot);
-            if (row >= last) continue;
-        }
+    const auto share = platform::Grid::share(last - first);
+    for (u64 row = first + share.first; row < first + share.last; row += share.step) {
+        if constexpr (platform::Warp::size == 1) prefetch_row(old, table, row + rows_ahead);
+        if (!old.holds(row)) continue;
         (table.insert(row) ? named : full) += 1;
     }
     if (named + full != 0) platform::add_relaxed(&counts->offered, u64{named} + full);

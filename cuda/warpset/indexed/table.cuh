@@ -49,8 +49,8 @@
 // A lane that loses a claim, to an equal vector or to another one, keeps its row for its next vector. No other thread can read
 // that row.
 //
-// A reference is final as soon as a caller gets it. Neither find-or-put nor growth of the index moves a row: growth makes
-// another index of them (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only
+// A reference is final as soon as a caller gets it. Neither find-or-put nor growth of the index moves a row: growth rebuilds the
+// index from the rows (`rebuild` in indexed/maintenance.cuh). The host closes holes when nothing else uses the table, and only
 // with rows whose references no caller has yet (src/core/indexed.rs). So references are 0 .. len - 1 if no calls overlapped.
 //
 // Other writers: `clear_table`, `rebuild` and `move_rows` (indexed/maintenance.cuh), while nothing else uses the table.
@@ -281,9 +281,7 @@ struct IndexedTable {
     // Returns false if it finds no slot.
     WARPSET_FN bool insert(u64 row) const
     {
-        // Plain loads, since nothing writes to rows. Pairs of words are aligned if rows have whole ones.
-        using Row = typename Choose<platform::Warp::size != 1 && static_width % 2 == 0, AlignedVector, WordVector>::Type;
-        const u64 hashed = hash(Row{rows.at(row)});
+        const u64 hashed = hash(RowVector<static_width_>{rows, row});
         const Slot named = name(tag_of(hashed), row);
         Probe probe = Probe::start(hashed, view);
         do {

@@ -103,7 +103,9 @@ impl CudaStore {
     /// [`Store::grown`](crate::backend::Store::grown), for tables that have slices before and after the growth. Returns `None`
     /// for other tables, if memory is short, or if more vectors are left (bucket/growth.cuh) than their list can hold.
     pub(super) fn grown_by_slices(&self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<(Self, Counts)>> {
-        let Some(Growing { then, plan, .. }) = self.by_slices(parameters, slots) else { return Ok(None) };
+        // Parts of a table that shrinks would read too many slots for their counters.
+        let growing = self.by_slices(parameters, slots).filter(|growing| growing.then >= growing.now);
+        let Some(Growing { then, plan, .. }) = growing else { return Ok(None) };
         self.gpu().synchronize()?;
         let seeds = self.short_seeds()?;
         let larger = Self::unfilled(&self.machine, parameters)?;

@@ -64,10 +64,10 @@ pub(super) struct Progress {
 
 /// A growth in place that has begun, with all memory that it takes. After an error it goes on where it was.
 pub(super) struct InPlace {
-    /// The smaller table, and the first slices of it in `copy`.
+    /// The smaller table, and the copy of its first slices.
     pub from: View,
     pub copied: View,
-    /// The larger table. It counts vectors in `progress`, behind the progress.
+    /// The larger table. It counts vectors behind the progress.
     pub to: View,
     pub plan: Plan,
     pub seeds: ShortSeeds,

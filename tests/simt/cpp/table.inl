@@ -225,7 +225,7 @@ struct Holes {
 };
 
 #if WARPSET_INDEXED
-void rebuild(const Rebuild& x) { warpset_rebuild(x.view.indexed, x.larger.indexed, x.larger_slot_bits, x.last, x.counts); }
+void rebuild(const Rebuild& x) { warpset_rebuild(x.view.indexed, x.larger.indexed, x.larger_slot_bits, 0, x.last, x.counts); }
 void list_holes(const Holes& x)
 {
     warpset_list_holes(x.view.indexed, 0, x.last, x.holes, x.room, x.count);

@@ -8,10 +8,10 @@
 //!   may have found too many taken cells.
 //! - Spares of earlier launches were used before new numbers.
 //!
-//! Then an index with more buckets, and perhaps with slots of another size, is made of the rows that the old one names. At the
-//! same time, holes are listed, references to rows that are not stored are counted, and all vectors are looked up. Afterwards the
-//! host does the work of `reindex` in the backends: it moves the numbers of spares to the first cells, and takes back numbers for
-//! which there was no row.
+//! Then an index with more buckets, and perhaps with slots of another size, is built from the rows. At the same time, holes are
+//! listed, references to rows that are not stored are counted, and all vectors are looked up. Afterwards the host does the work
+//! of `reindex` in the backends: it moves the numbers of spares to the first cells, and takes back numbers for which there was no
+//! row.
 
 use crate::checks::{Contents, Pool, check_scripts};
 use crate::explorer::{Program, Wrong};
@@ -310,7 +310,7 @@ impl Case {
         let buckets = u64::from(next_prime((self.table.room * 2).div_ceil(kernels.slots_per_bucket()) as u32));
         let rows = self.rows(buckets * kernels.slots_per_bucket(), self.table.slots + 1);
         let (larger, mut rebuild) = larger(memory, &self.table, kernels, buckets, rows);
-        if self.before.holes.is_empty() || self.mistake == Some(Mistake::BelievesHoles) {
+        if self.mistake == Some(Mistake::BelievesHoles) {
             rebuild.view.indexed.rows.dense = rebuild.last;
         }
         (larger, rebuild)
