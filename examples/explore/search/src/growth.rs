@@ -75,7 +75,7 @@ pub fn grow_within<S: Storage>(table: &VectorTable<S>, limit: MemoryLimit) -> Re
 
 /// Multiplies the size of a table by the first of the `factors` for which there is memory. Few large growths cost less than many
 /// small ones, but making much memory usable costs time, too, and an emptier table is searched more slowly. So a factor of more
-/// than two is used only up to a quarter of `limit`. If no factor fits, the table takes the remaining memory. Returns false if
+/// than two is used only up to a quarter of the memory. If no factor fits, the table takes the remaining memory. Returns false if
 /// the table keeps its size. The old and the new table together must stay within `limit` bytes. `taken` is the number of bytes of
 /// the old table and of everything that grows with it.
 ///
@@ -104,8 +104,8 @@ pub fn grow_by_factors<S: Storage, const N: usize>(
         Lack::Nodes => taken + (factor - 1) * NODE_BYTES * nodes,
     };
     for factor in factors {
-        let share = if factor > 2 { limit / 4 } else { limit };
-        if taken + anew(factor) <= share && anew(factor) <= free && lack.relieve(table, factor)? {
+        let is_lavish = factor > 2 && anew(factor) > limit.min(free) / 4;
+        if !is_lavish && taken + anew(factor) <= limit && anew(factor) <= free && lack.relieve(table, factor)? {
             return Ok(true);
         }
     }
@@ -168,6 +168,16 @@ mod tests {
     fn the_full_part_is_known_by_its_rejections() {
         let lacks = [(0, 0), (3, 0), (3, 2), (3, 3)].map(|(rejected, for_nodes)| Lack::of(rejected, for_nodes));
         assert_eq!(lacks, [Lack::Slots, Lack::Slots, Lack::Slots, Lack::Nodes]);
+    }
+
+    #[test]
+    fn tables_grow_by_more_than_two_up_to_a_quarter_of_the_memory() {
+        for (limit_in_tables, factor) in [(33, 8), (31, 4), (17, 4), (15, 2), (3, 2)] {
+            let table = warpset::BucketTable::new(&warpset::Device::cpu(), 4, 1 << 18).unwrap();
+            let (slots, bytes) = (table.slots(), table.bytes());
+            assert!(grow_by_factors(&table, Lack::Slots, [8, 4, 2], bytes, limit_in_tables * bytes).unwrap());
+            assert_eq!((table.slots() as f64 / slots as f64).round() as u64, factor, "{limit_in_tables} times its memory");
+        }
     }
 
     #[test]
