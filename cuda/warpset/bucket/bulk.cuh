@@ -385,7 +385,7 @@ struct BulkFiller {
     const BulkSlices& bulk;
     // The slice in shared memory, where each slot is combined with its EMPTY pattern by exclusive or. So all EMPTY slots are 0.
     Unit* image;
-    u32* left;    // vectors that are left
+    u32* left;  // not 0 if vectors of the slice are left
 
     WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk)
         : table(table), bulk(bulk), image(reinterpret_cast<Unit*>(Block::scratch()))
@@ -424,6 +424,7 @@ private:
         if (thread == 0) *left = 0;
         WARPSET_UNROLL_BY(4)
         for (u32 row = thread; row < row_count; row += threads) {
+            // A variable, because the simulated GPU does not see a store of what a call returns.
             u128 combined{0, 0};
             if (!is_empty) combined = combined_with_empty(slots[row], first + row / rows);
             image_rows[row] = combined;

@@ -104,8 +104,9 @@ pub fn grow_by_factors<S: Storage, const N: usize>(
         Lack::Nodes => taken + (factor - 1) * NODE_BYTES * nodes,
     };
     for factor in factors {
-        let is_lavish = factor > 2 && anew(factor) > limit.min(free) / 4;
-        if !is_lavish && taken + anew(factor) <= limit && anew(factor) <= free && lack.relieve(table, factor)? {
+        let anew = anew(factor);
+        let is_lavish = factor > 2 && anew > limit.min(free) / 4;
+        if !is_lavish && taken + anew <= limit && anew <= free && lack.relieve(table, factor)? {
             return Ok(true);
         }
     }
