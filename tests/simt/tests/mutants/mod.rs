@@ -106,12 +106,13 @@ fn survives(group: &Group, mutant: &Mutant) -> bool {
     let changed = &copies[usize::from(!mutant.is_of_headers())];
     fs::write(changed.join(mutant.file), mutant.text()).expect("a copy can be written");
 
-    let fails = |text: &str| text.lines().any(|line| line.ends_with("... FAILED"));
+    // Or the tests have crashed.
+    let fails = |text: &str| text.lines().any(|line| line.ends_with("... FAILED")) || !text.contains("test result: ");
     let mut texts = group.modules.iter().map(|module| run(module, group, &copies, mutant));
     let text = texts.find(|text| fails(text)).unwrap_or_default();
     let named = |line: &&str| ["bucket-", "compact-", "indexed-", "search-", "tree-"].iter().any(|kind| line.starts_with(kind));
     let how = text.lines().find(|line| line.contains(": ") && named(line) && !line.contains("schedules,"));
-    println!("{}: {}; {}", if text.is_empty() { "SURVIVES" } else { "killed" }, mutant.what, how.unwrap_or(""));
+    println!("{}: {}; {}", if text.is_empty() { "SURVIVES" } else { "killed" }, mutant.what, how.unwrap_or("no report"));
     text.is_empty()
 }
 
