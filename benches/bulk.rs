@@ -1,6 +1,6 @@
 //! Find-or-put in bulk beside ordinary find-or-put, of the same batches in device memory.
 //!
-//! Three tables, for vectors of 2 words and of 1 (WARPSET_BENCH_WIDTHS=2 measures only these):
+//! Three tables, for vectors of 2 words, of 1 and of 4 (WARPSET_BENCH_WIDTHS=2 measures only these):
 //!
 //! - A batch into an empty table: duplication {2, 1} x fill at the end {0.25, 0.7, 0.9, 0.95}, counts only and with outcomes.
 //!   2^27 vectors (WARPSET_BENCH_LOG2 sets another power of two).
@@ -134,7 +134,7 @@ fn skewed(bench: &Bench, width: usize, count: usize) -> Result<()> {
 fn main() -> Result<()> {
     let Some(bench) = Bench::open()? else { return Ok(()) };
     let log2: u32 = std::env::var("WARPSET_BENCH_LOG2").map_or(Ok(27), |text| text.parse())?;
-    let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("2,1".into());
+    let widths = std::env::var("WARPSET_BENCH_WIDTHS").unwrap_or("2,1,4".into());
     let widths: Vec<usize> = widths.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?;
     let header = |what| {
         let line = format!("| words | {what} | counts | bulk | ratio | outcomes | bulk | ratio |");

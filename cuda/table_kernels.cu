@@ -6,7 +6,7 @@
 #include "warpset/batch/maintenance.cuh"
 #include "warpset/batch/search.cuh"
 #include "warpset/bucket/block_growth.cuh"
-#include "warpset/bucket/bulk.cuh"
+#include "warpset/bucket/bulk_filler.cuh"
 #include "warpset/compact/relocation.cuh"
 #include "warpset/indexed/upsert.cuh"
 #include "warpset/indexed/values.cuh"
@@ -180,7 +180,8 @@ warpset_keep_left(View from, const u64* left, u64 capacity, warpset::InPlace* pr
 #endif
 
 // Bulk find-or-put of a bucket table (src/backend/cuda/bulk.rs). A slice takes 32 KiB of shared memory for each word of a vector.
-#if WARPSET_HAS_PART(12) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2)
+#if WARPSET_HAS_PART(12) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED &&                                           \
+    (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2 || (WARPSET_WIDTH == 4 && WARPSET_CHUNK_BYTES == 16))
 using Bulk = warpset::Bulk<Table>;
 
 // Two blocks a multiprocessor, because three have too few registers for a tile.
@@ -190,7 +191,7 @@ WARPSET_KERNEL(Bulk::threads, 2) warpset_bulk_partition(View view, warpset::Bulk
     warpset::BulkPartition<Table>{table, pass}.run();
 }
 
-WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_fill(View view, warpset::BulkSlices slices)
+WARPSET_KERNEL(Bulk::fill_threads, Bulk::fill_blocks) warpset_bulk_fill(View view, warpset::BulkSlices slices)
 {
     const Table table = Table::of(view);
     warpset::BulkFiller<Table>{table, slices}.run();

@@ -99,7 +99,7 @@ fn random(seed: u64) -> impl FnMut() -> u32 {
 
 /// Vectors drawn from a pool, in batches of any size, between ordinary ones.
 fn bulk_batches_report_what_ordinary_ones_do(device: &Device) {
-    for width in [1, 2, 3] {
+    for width in [1, 2, 3, 4] {
         let mut checked = Checked::new(device, width, SLICED, 3 + width as u64);
         let mut next = random(width as u64);
         let pool: Vec<Vec<u32>> = (0..20_000).map(|_| (0..width).map(|_| next()).collect()).collect();
@@ -116,7 +116,7 @@ fn bulk_batches_report_what_ordinary_ones_do(device: &Device) {
 
 /// Equal vectors overflow their part.
 fn bulk_batches_of_vectors_that_are_alike(device: &Device) {
-    for width in [1usize, 2] {
+    for width in [1usize, 2, 4] {
         let mut checked = Checked::new(device, width, SLICED, 5);
         let vectors = |of: &dyn Fn(u32) -> u32| -> Vec<u32> {
             (0..scaled(4000, 20_000)).flat_map(|number| (0..width as u32).map(move |at| of(number) ^ at << 30)).collect()
@@ -154,7 +154,7 @@ fn bulk_batches_of_one_slice(device: &Device) {
 
 /// More vectors than slots: those that are full are counted, and so are the others.
 fn bulk_batches_of_full_tables(device: &Device) {
-    for (width, with_outcomes) in [(1, false), (2, true)] {
+    for (width, with_outcomes) in [(1, false), (2, true), (4, true)] {
         let checked = Checked::new(device, width, SLICED, 1);
         let (mut next, slots) = (random(4), checked.table.slots());
         let words: Vec<u32> = (0..width as u64 * (slots + slots / 64)).map(|_| next()).collect();

@@ -74,7 +74,7 @@ struct BlockFiller {
     using Block = platform::Block;
     // Vectors that are one chunk.
     static constexpr bool is_one_chunk = Layout<Shape>{}.chunks() == 1;
-    static constexpr bool has_short_seeds = Shape::static_width <= 2 && is_one_chunk;
+    static constexpr bool has_short_seeds = is_one_chunk && Shape::static_width <= 4 && Shape::static_width != 3;
     static constexpr u32 in_bucket = Layout<Shape>{}.slots_per_bucket(), chunks = Layout<Shape>{}.chunks();
 
     // Buckets that are adjacent, and whole units of 16 bytes.

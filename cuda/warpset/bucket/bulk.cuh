@@ -32,27 +32,25 @@
 //
 //   | words | results  | 0.25        | 0.7         | 0.9         | 0.95        | 1/8  | 1/4  | 1/2  | 1    |
 //   |-------|----------|-------------|-------------|-------------|-------------|------|------|------|------|
-//   | 1     | counts   | 2.52 - 2.86 | 1.99 - 2.31 | 1.76 - 2.01 | 1.63 - 1.81 | 1.09 | 1.54 | 1.80 | 1.90 |
-//   | 1     | outcomes | 1.61 - 1.80 | 1.38 - 1.62 | 1.28 - 1.46 | 1.21 - 1.37 | 0.84 | 1.09 | 1.21 | 1.27 |
-//   | 2     | counts   | 1.99 - 2.19 | 1.72 - 1.97 | 1.67 - 1.87 | 1.58 - 1.73 | 0.81 | 1.18 | 1.47 | 1.57 |
-//   | 2     | outcomes | 1.37 - 1.54 | 1.25 - 1.44 | 1.25 - 1.41 | 1.21 - 1.35 | 0.68 | 0.90 | 1.07 | 1.12 |
+//   | 1     | counts   | 2.22 - 2.53 | 2.20 - 2.57 | 2.09 - 2.43 | 1.93 - 2.19 | 0.89 | 1.27 | 1.63 | 1.85 |
+//   | 1     | outcomes | 1.48 - 1.66 | 1.50 - 1.77 | 1.49 - 1.75 | 1.44 - 1.64 | 0.71 | 0.95 | 1.14 | 1.25 |
+//   | 2     | counts   | 1.89 - 2.11 | 2.01 - 2.34 | 2.05 - 2.36 | 1.95 - 2.16 | 0.67 | 1.05 | 1.42 | 1.65 |
+//   | 2     | outcomes | 1.31 - 1.49 | 1.43 - 1.67 | 1.49 - 1.74 | 1.48 - 1.68 | 0.57 | 0.83 | 1.04 | 1.16 |
+//   | 4     | counts   | 1.22 - 1.25 | 1.48 - 1.59 | 1.57 - 1.70 | 1.53 - 1.64 | 0.36 | 0.60 | 0.87 | 1.17 |
+//   | 4     | outcomes | 0.90 - 0.94 | 1.09 - 1.20 | 1.19 - 1.30 | 1.19 - 1.31 | 0.33 | 0.51 | 0.69 | 0.87 |
 //
-// (The first number with each vector twice, the second without duplicates.) Skewed vectors: 0.71 to 1.36, with outcomes 0.37 to
-// 0.86. Vectors of 4 words took 0.76 to 0.95 of the ordinary rate in an earlier version, so kernels exist for 1 and 2 words only.
-// Parts of 16 MiB in L2 gain nothing.
+// (The first number with each vector twice, the second without duplicates.) Skewed vectors of 1 and 2 words: 0.68 to 1.36, with
+// outcomes 0.35 to 0.90. Parts of 16 MiB in L2 gain nothing.
 //
-// Where the time goes (2 words, each twice, fill 0.7, 3.7 ms): the passes take 0.86 and 0.83 ms (155 and 161 G/s), the slices 2.0
-// ms. There a warp executes about 380 instructions for 32 vectors. These and the latency of shared memory bound it. Tried:
+// Where the time goes (2 words, each twice, fill 0.7, 3.15 ms): the passes take 0.86 and 0.84 ms (155 and 159 G/s), the slices
+// 1.39 ms; bulk_filler.cuh has what bounds these. A pass executes 115 instructions of a warp for 32 vectors, 2.3 in a cycle, with
+// DRAM 52 % busy. Smaller tiles or more threads a multiprocessor for the partition (three blocks, 768 or 1,024 threads, 6 to 12
+// vectors a thread) take 1.24 to 1.67 times as long, because fewer registers a thread spill. Blocks that stay, and request their
+// next tile before they write this one: 1.08 times, with 1 word 0.98, with 4 words 1.23.
 //
-//   - 16 bytes of a bucket at a time, one claim in a turn, so that lanes in different places do the same: 1.3 to 1.4 times as
-//     long as two claims in a row of 16 bytes and no loop over the rows. With EMPTY patterns compared in each turn: 1.6 times.
-//   - Warps that stay together: 1.09 times as long at fill 0.7, 1.5 at 0.95. Lanes that are done go ahead now.
-//   - Two vectors hashed together: 1.4 times as long; the next one hashed before this one is put: 1.02 times.
-//   - Smaller tiles or more threads a multiprocessor for the partition (three blocks, 768 or 1,024 threads, 6 to 12 vectors a
-//     thread): 1.24 to 1.67 times as long, because fewer registers a thread spill.
-//
-// Not for levels of the model checker: it would have to write successors to memory first, and its states have mostly 3 words or
-// more, or are in compact tables. Not for batches of ranks, which would then wait for a pass over the table in each round.
+// Not for levels of the model checker: a large level has a tenth as many successors as the table has slots, and the table above
+// says what that costs, without writing the successors to memory first. Not for batches of ranks, which are smaller. Not for
+// compact tables, whose keys are stored in two levels, and not for vectors of 3 words, whose slots have 4.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
@@ -91,7 +89,7 @@ struct BulkPass {
     u32 parts;               // of a segment, at most
 };
 
-static_assert(sizeof(BulkPass) == 160, "the size in src/backend/cuda/bulk_plan.rs");
+static_assert(sizeof(BulkPass) == 192, "the size in src/backend/cuda/bulk_plan.rs");
 
 // Slices with the vectors to put there. Mirrored by `BulkSlices` in src/backend/cuda/bulk_plan.rs.
 struct BulkSlices {
@@ -108,7 +106,7 @@ struct BulkSlices {
     u64 offered;        // vectors of the batch
 };
 
-static_assert(sizeof(BulkSlices) == 128, "the size in src/backend/cuda/bulk_plan.rs");
+static_assert(sizeof(BulkSlices) == 160, "the size in src/backend/cuda/bulk_plan.rs");
 
 // Functions of vectors and slices that the steps share.
 template <class Table>
@@ -116,13 +114,15 @@ struct Bulk {
     static constexpr u32 width = Table::static_width;
     // A vector is one chunk.
     using Unit = typename Table::Main;
-    static_assert(sizeof(Unit) == width * sizeof(u32), "a vector of one or two words");
+    static_assert(sizeof(Unit) == width * sizeof(u32), "of one, two or four words");
     using Warp = platform::Warp;
     using Block = platform::Block;
 
     // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
-    static constexpr u32 items = width == 1 ? 16 : 12;
+    static constexpr u32 items = width == 1 ? 16 : 24 / width;
     static constexpr u32 threads = 512;
+    // Threads of a block that fills slices, and such blocks of a multiprocessor: a slice of 128 KiB leaves room for one.
+    static constexpr u32 fill_threads = width == 4 ? 1024 : 512, fill_blocks = width == 4 ? 1 : 3;
     static constexpr u16 no_place = 0xFFFF;
 
     // Threads of a block that partitions, replays or fills.
@@ -145,14 +145,27 @@ struct Bulk {
     // reference, they would read theirs from local memory, also where they do not call.
     WARPSET_CALLED static Outcome put_directly(Table table, Unit unit, BatchCounts* counts)
     {
-        u32 words[width] = {static_cast<u32>(unit)};
-        if constexpr (width == 2) words[1] = static_cast<u32>(unit >> 32);
+        u32 words[width];
+        write_words(unit, words);
         const Outcome outcome = table.find_or_put(WordVector{words}).outcome;
         if (counts) {
             platform::count_relaxed(&counts->hits, outcome == Outcome::New);
             platform::count_relaxed(&counts->full, outcome == Outcome::Full);
         }
         return outcome;
+    }
+
+private:
+    WARPSET_FN static void write_words(u32 unit, u32* words) { *words = unit; }
+    WARPSET_FN static void write_words(u64 unit, u32* words)
+    {
+        write_words(static_cast<u32>(unit), words);
+        write_words(static_cast<u32>(unit >> 32), words + 1);
+    }
+    WARPSET_FN static void write_words(u128 unit, u32* words)
+    {
+        write_words(unit.low, words);
+        write_words(unit.high, words + 2);
     }
 };
 
@@ -366,148 +379,6 @@ WARPSET_FN void replay_partition(const BulkPass& pass)
         Block::sync();
     }
 }
-
-// Step 2.
-template <class Table>
-struct BulkFiller {
-    using Of = Bulk<Table>;
-    using Unit = typename Of::Unit;
-    using Warp = platform::Warp;
-    using Block = platform::Block;
-    static constexpr u32 slots_per_bucket = typename Table::Layout{}.slots_per_bucket();
-    static constexpr u32 bucket_bytes = typename Table::Layout{}.bucket_main_bytes();
-
-    // Slots of 16 bytes, and the number of these in a bucket. Slots next to each other have different classes of EMPTY.
-    static constexpr u32 in_row = 16 / sizeof(Unit), rows = bucket_bytes / 16, classes = 2;
-    static_assert(typename Table::Layout{}.empty_classes() == classes);
-
-    const Table& table;
-    const BulkSlices& bulk;
-    // The slice in shared memory, where each slot is combined with its EMPTY pattern by exclusive or. So all EMPTY slots are 0.
-    Unit* image;
-    u32* left;  // not 0 if vectors of the slice are left
-
-    WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk)
-        : table(table), bulk(bulk), image(reinterpret_cast<Unit*>(Block::scratch()))
-    {
-        left = reinterpret_cast<u32*>(Block::scratch() + slice_bytes());
-    }
-
-    WARPSET_FN u32 slice_bytes() const { return table.view.slice_buckets * bucket_bytes; }
-
-    WARPSET_FN void run() const
-    {
-        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile. Then threads of
-        // this one may differ, and some read EMPTY. Relaxed: no other block of this kernel writes to slices of this one.
-        const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
-        const u64 step = platform::Grid::threads() / Of::block();
-        u64 hits = 0;
-        for (u64 slice = platform::Grid::thread() / Of::block(); slice < bulk.slices; slice += step) {
-            const u64 offered = bulk.sizes[slice];
-            const u32 count = static_cast<u32>(offered < bulk.capacity ? offered : bulk.capacity);
-            if (count != 0) hits += fill(slice, count, is_empty);
-        }
-        // The hits of a thread are fewer than 2^32, and so are those of a warp.
-        const u32 sum = Warp::sum_up_to(static_cast<u32>(hits));
-        if (Warp::lane() != Warp::size - 1 || sum == 0) return;
-        platform::add_relaxed(table.view.stored, sum);
-        if (bulk.counts) platform::add_relaxed(&bulk.counts->hits, sum);
-    }
-
-private:
-    WARPSET_FN u32 fill(u64 slice, u32 count, bool is_empty) const
-    {
-        const u64 first = slice * table.view.slice_buckets;
-        u128* const slots = reinterpret_cast<u128*>(table.view.slots + table.layout.main_offset(first));
-        u128* const image_rows = reinterpret_cast<u128*>(image);
-        const u32 thread = Block::thread(), threads = Of::block(), row_count = slice_bytes() / sizeof(u128);
-        if (thread == 0) *left = 0;
-        WARPSET_UNROLL_BY(4)
-        for (u32 row = thread; row < row_count; row += threads) {
-            // A variable, because the simulated GPU does not see a store of what a call returns.
-            u128 combined{0, 0};
-            if (!is_empty) combined = combined_with_empty(slots[row], first + row / rows);
-            image_rows[row] = combined;
-        }
-        Block::sync();
-        const Unit* const vectors = reinterpret_cast<const Unit*>(bulk.vectors) + slice * bulk.capacity;
-        u32 hits = 0;
-        bool some_left = false;
-        // The next vector is requested before this one is put.
-        Unit next{};
-        if (thread < count) next = platform::load_input(vectors + thread);
-        for (u32 at = thread; at < count; at += threads) {
-            const Unit unit = next;
-            if (at + threads < count) next = platform::load_input(vectors + at + threads);
-            const Outcome outcome = put(first, unit);
-            hits += outcome == Outcome::New;
-            if (bulk.outcomes) bulk.outcomes[slice * bulk.capacity + at] = static_cast<u8>(outcome);
-            if (outcome != Outcome::Pending) continue;
-            some_left = true;
-            // Relaxed: a later kernel reads the marks. Each bit is added once.
-            platform::add_relaxed(Of::marks_of(bulk, slice) + at / 64, u64{1} << at % 64);
-        }
-        if (some_left) platform::fetch_add_shared(left, 1);
-        Block::sync();
-        WARPSET_UNROLL_BY(4)
-        for (u32 row = thread; row < row_count; row += threads) {
-            const u128 combined = combined_with_empty(image_rows[row], first + row / rows);
-            slots[row] = combined;
-        }
-        // Relaxed: only the uniqueness of the place matters. The list is read by a later kernel.
-        if (thread == 0 && *left != 0) bulk.left[platform::fetch_add_relaxed(bulk.left_count, 1)] = slice;
-        Block::sync();
-        return hits;
-    }
-
-    // Combines 16 bytes of a bucket with their EMPTY patterns.
-    WARPSET_FN u128 combined_with_empty(u128 row, u64 bucket) const
-    {
-        const u64 first = Table::class_of_bucket(bucket) & 1;
-        Unit empty;
-        table.empty_chunk(0, empty);
-        if constexpr (in_row == 2) return {row.low ^ empty ^ first, row.high ^ empty ^ first ^ 1};
-        const u64 pair = (empty ^ first) | (empty ^ first ^ 1) << 32;
-        return {row.low ^ pair, row.high ^ pair};
-    }
-
-    // Find-or-put in the slice. Pending: the vector is left.
-    WARPSET_FN Outcome put(u64 first, Unit unit) const
-    {
-        Unit empty;
-        table.empty_chunk(0, empty);
-        // In a slot of class 0 the image has this for the vector. If it is EMPTY in a slot, that slot may not hold it.
-        const Unit of_class_0 = unit ^ empty;
-        if (of_class_0 < classes) return Outcome::Pending;
-        Probe probe = Probe::of_first_bucket(bulk.seeds.hash(unit, table.view.hash_mask), table.view);
-        u32 in_slice = static_cast<u32>(probe.bucket) & table.view.slice_mask;
-        while (true) {
-            Unit* const bucket = image + in_slice * slots_per_bucket;
-            const Unit of_first_slot = of_class_0 ^ (Table::class_of_bucket(first + in_slice) & 1);
-            WARPSET_UNROLL
-            for (u32 row = 0; row < rows; ++row) {
-                platform::Row<Unit, in_row> seen;
-                platform::load_row_shared(bucket + row * in_row, seen);
-                // A vector that all slots may hold is in no slot behind one that was EMPTY when it came.
-                bool holds = false;
-                WARPSET_UNROLL
-                for (u32 slot = 0; slot < in_row; ++slot) holds |= seen.chunk[slot] == (of_first_slot ^ (slot & 1));
-                if (holds) return Outcome::Seen;
-                WARPSET_UNROLL
-                for (u32 slot = 0; slot < in_row; ++slot) {
-                    if (seen.chunk[slot] != 0) continue;
-                    const Unit wanted = of_first_slot ^ (slot & 1);
-                    // Relaxed: the value read is the value compared. Only threads of this block use the slice.
-                    const Unit now = platform::compare_and_swap_shared(bucket + row * in_row + slot, Unit{0}, wanted);
-                    const Decision decision = warpset::decision(now, Unit{0}, wanted);
-                    if (decision != Decision::Different) return decision == Decision::Won ? Outcome::New : Outcome::Seen;
-                }
-            }
-            if (probe.probes == 0) probe.make_step(table.view);
-            if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;
-        }
-    }
-};
 
 // Step 3: a thread puts the vectors of a word of marks. The first thread of the grid also adds the number of vectors of the
 // batch to its counts.

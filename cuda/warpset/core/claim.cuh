@@ -36,6 +36,8 @@
 //     chunk. If two slots share a word, it compare-and-swaps the word: a code goes into an EMPTY slot, and the other slot is
 //     written back as it was.
 //   - Indexed tables: their own compare-and-swaps, which also publish a row (indexed/table.cuh).
+//   - Bulk find-or-put claims slots in a copy of a slice in shared memory, and copies that back (bucket/bulk_filler.cuh). An
+//     undecided chunk of the copy is 0.
 //   - While nothing else uses the table: clear_table (batch/maintenance.cuh) writes EMPTY everywhere. On a CPU, growth fills a
 //     table part by part, one thread a part, with EMPTY and whole vectors (cpu_kernels/growth.hpp). Relocation in a cuckoo table
 //     (compact/relocation.cuh) claims EMPTY slots of the main level, exchanges the codes of others, and clears the stash. The

@@ -74,10 +74,10 @@ struct PartialHash {
     }
 };
 
-// Seeds of vectors of one word or two, as an argument of a kernel: there they are constants, which take neither loads nor
+// Seeds of vectors of one, two or four words, as an argument of a kernel: there they are constants, which take neither loads nor
 // registers. Mirrored by `ShortSeeds` in src/backend/cuda/bulk_plan.rs.
 struct ShortSeeds {
-    u128 words[3];
+    u128 words[5];
 
     // Hashes a vector of one word.
     WARPSET_FN u64 hash(u32 word, u64 mask) const
@@ -93,6 +93,15 @@ struct ShortSeeds {
         PartialHash sum;
         sum.add_pair(words[0], words[1], static_cast<u32>(pair), static_cast<u32>(pair >> 32));
         return sum.finish(words[2], mask);
+    }
+
+    // Hashes a vector of four words, the first in the low half.
+    WARPSET_FN u64 hash(u128 quad, u64 mask) const
+    {
+        PartialHash sum;
+        sum.add_pair(words[0], words[1], static_cast<u32>(quad.low), static_cast<u32>(quad.low >> 32));
+        sum.add_pair(words[2], words[3], static_cast<u32>(quad.high), static_cast<u32>(quad.high >> 32));
+        return sum.finish(words[4], mask);
     }
 };
 

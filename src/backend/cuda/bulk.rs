@@ -2,7 +2,7 @@
 //!
 //! The algorithm is in cuda/warpset/bucket/bulk.cuh.
 
-use super::bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSlices, THREADS};
+use super::bulk_plan::{Bulk, BulkPass, BulkPlan, BulkSlices, THREADS, fill_threads};
 use super::growth::unless_short;
 use super::kernels::BulkKernels;
 use super::store::{CudaStore, MAX_BATCH, argument, view_argument};
@@ -26,7 +26,7 @@ struct Shared {
 impl CudaStore {
     /// Whether a batch of `count` vectors is put in bulk, if there is memory.
     pub(crate) fn takes_bulk(&self, bulk: Bulk, count: u64, has_outcomes: bool) -> bool {
-        let is_possible = count > 0 && self.spec.bulk_bytes().is_some() && self.slices_of(self.slots_now()).is_some();
+        let is_possible = count > 0 && self.spec.bulk_bytes().is_some() && self.fill_bytes() <= self.gpu().shared_bytes;
         match bulk {
             Bulk::Never => false,
             Bulk::WhenFaster => {
@@ -40,6 +40,13 @@ impl CudaStore {
     /// Scratch memory of the last batch in bulk.
     pub(crate) fn kept_scratch(&self) -> MutexGuard<'_, Option<Memory>> {
         self.bulk_scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of shared memory of a block that fills a slice; `u64::MAX` if the table has no slices.
+    fn fill_bytes(&self) -> u64 {
+        let slice_bytes = |(_, slice_buckets)| self.kernels.geometry.bytes(slice_buckets);
+        let fill = |bytes| BulkPlan::fill_bytes(bytes, fill_threads(self.spec.width()));
+        self.slices_of(self.slots_now()).map_or(u64::MAX, |slices| fill(slice_bytes(slices)))
     }
 
     fn slots_now(&self) -> u64 {
@@ -77,13 +84,12 @@ impl CudaStore {
     /// As for [`put_alone`](Self::put_alone). The table has slices, and its spec has kernels for bulk.
     unsafe fn put_in_bulk(&self, spare: u64, batch: &BatchView, stream: &CudaStream) -> Result<bool> {
         let (gpu, machine): (&Gpu, &dyn Machine) = (self.gpu(), &self.machine);
-        let (slices, slice_buckets) = self.slices_of(self.slots_now()).expect("the caller has checked that the table has slices");
+        let (slices, _) = self.slices_of(self.slots_now()).expect("the caller has checked that the table has slices");
         let Some(plan) = BulkPlan::new(self.spec, batch.count, slices, batch.outcomes != 0) else { return Ok(false) };
-        // With the number of vectors that are left.
-        let fill = self.kernels.geometry.bytes(slice_buckets) + 16;
+        let fill = self.fill_bytes();
         let [partition, replay] = plan.shared_bytes(self.spec.width() as u64 * 4);
         let kept = self.kept_scratch().take();
-        if plan.bytes > spare || fill.max(partition).max(replay) > gpu.shared_bytes {
+        if plan.bytes > spare || partition.max(replay) > gpu.shared_bytes {
             return Ok(false);
         }
         let shared = Shared { partition: partition as u32, replay: replay as u32, fill: fill as u32 };
@@ -127,6 +133,7 @@ impl CudaStore {
             // caller guarantees the rest.
             unsafe { gpu.launch(function, shape, stream.cu_stream(), arguments) }
         };
+        let fill_threads = fill_threads(self.spec.width());
         let resident = {
             pass("filling memory")?;
             let _current = gpu.bind()?;
@@ -134,7 +141,7 @@ impl CudaStore {
             unsafe { result::memset_d8_async(zeros.0, 0, zeros.1, stream.cu_stream()) }.map_err(cuda("filling memory"))?;
             kernels
                 .fill
-                .occupancy_max_active_blocks_per_multiprocessor(THREADS, shared.fill as usize, None)
+                .occupancy_max_active_blocks_per_multiprocessor(fill_threads, shared.fill as usize, None)
                 .map_err(cuda("asking for the occupancy"))?
         };
         let view = view_argument(&self.view);
@@ -142,7 +149,7 @@ impl CudaStore {
             launch(&kernels.partition, (*tiles, THREADS, shared.partition), &mut [view, argument(pass)])?;
         }
         let blocks = u64::from(gpu.multiprocessors * resident.max(1)).min(slices.slices) as u32;
-        launch(&kernels.fill, (blocks, THREADS, shared.fill), &mut [view, argument(slices)])?;
+        launch(&kernels.fill, (blocks, fill_threads, shared.fill), &mut [view, argument(slices)])?;
         launch(&kernels.put_left, (gpu.multiprocessors * 8, 256, 0), &mut [view, argument(slices)])?;
         for (pass, tiles) in passes.iter().rev().filter(|_| slices.outcomes != 0) {
             launch(&kernels.replay, (*tiles, THREADS, shared.replay), &mut [argument(pass)])?;

@@ -7,10 +7,12 @@ use crate::layout::view::BatchView;
 
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
-/// Only bucket tables of 1 and 2 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. Every other batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors took 0.35 to 0.63
-/// of the time of ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.56 to 0.83 with outcomes.
-/// Batches may take longer in bulk if they are small against the table, or if a few vectors are most of the batch.
+/// Only bucket tables of 1, 2 and 4 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
+/// references. (4 words need compute capability 9.0 or more and 144 KiB of shared memory for a block.) Every other batch is put
+/// in the ordinary way, with the same results. On one H200, 2^27 vectors of 1 or 2 words took 0.39 to 0.53 of the time of
+/// ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.56 to 0.77 with outcomes; of 4 words, 0.59
+/// to 0.82, and 0.76 to 1.11. Batches may take longer in bulk if they are small against the table, or if a few vectors are most
+/// of the batch.
 ///
 /// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
 /// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
@@ -26,15 +28,20 @@ pub enum Bulk {
     #[default]
     Never,
     /// If it was faster in tables that are neither empty nor nearly full: the table is larger than the L2 cache, and the batch
-    /// has at least 1/8 as many vectors of 1 word as the table has slots, or 1/4 as many of 2 words; twice as many if it reports
-    /// outcomes.
+    /// has at least 1/4 as many vectors of 1 or 2 words as the table has slots, or as many of 4 words; twice as many if it
+    /// reports outcomes.
     WhenFaster,
     /// Whenever it is possible.
     Always,
 }
 
-/// Threads of a block: `threads` of bulk.cuh.
+/// Threads of a block of all steps but the slices: `threads` of bulk.cuh.
 pub(crate) const THREADS: u32 = 512;
+
+/// Threads of a block that fills slices: `fill_threads` of bulk.cuh.
+pub(crate) fn fill_threads(width: usize) -> u32 {
+    if width == 4 { 1024 } else { 512 }
+}
 
 /// Most parts of a segment: their counters are in shared memory.
 const MOST_PARTS: u64 = 1024;
@@ -46,25 +53,26 @@ const MOST_IN_ONE_PASS: u64 = 512;
 const ALIGNMENT: u64 = 256;
 
 impl Spec {
-    /// Bytes of a vector, if tables of this spec take batches in bulk.
+    /// Bytes of a vector, if tables of this spec take batches in bulk: a vector is one chunk, and has no padding.
     pub(crate) fn bulk_bytes(&self) -> Option<u64> {
-        let has_kernels = self.kind == Kind::Bucket && matches!(self.width(), 1 | 2) && self.slot_words() == self.width();
-        has_kernels.then_some(self.width() as u64 * 4)
+        let bytes = self.width() * 4;
+        let has_kernels = matches!(self.width(), 1 | 2 | 4) && bytes <= self.chunk_bytes();
+        (self.kind == Kind::Bucket && has_kernels).then_some(bytes as u64)
     }
 
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots: figures are in bulk.cuh. Whether
     /// the table is empty is not known without waiting for the GPU.
     pub(crate) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
-        count >= slots.div_ceil(if self.width() == 1 { 8 } else { 4 }) * if has_outcomes { 2 } else { 1 }
+        count >= slots.div_ceil(if self.width() == 4 { 1 } else { 4 }) * if has_outcomes { 2 } else { 1 }
     }
 }
 
-/// Seeds of the hash of vectors of one or two words, as an argument of a kernel: `warpset::ShortSeeds` of core/hash.cuh. Public
-/// for the simulated GPU of the tests.
+/// Seeds of the hash of vectors of one, two or four words, as an argument of a kernel: `warpset::ShortSeeds` of core/hash.cuh.
+/// Public for the simulated GPU of the tests.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
-pub struct ShortSeeds(pub [[u64; 2]; 3]);
+pub struct ShortSeeds(pub [[u64; 2]; 5]);
 
 /// A pass of the partition: `warpset::BulkPass` of bulk.cuh. Public for the simulated GPU of the tests.
 #[doc(hidden)]
@@ -107,7 +115,7 @@ pub struct BulkSlices {
 }
 
 // As bulk.cuh asserts.
-const _: () = assert!(size_of::<BulkPass>() == 160 && size_of::<BulkSlices>() == 128);
+const _: () = assert!(size_of::<BulkPass>() == 192 && size_of::<BulkSlices>() == 160);
 
 /// How a batch is put in bulk: the passes, and the layout of scratch memory. Public for the simulated GPU of the tests.
 #[doc(hidden)]
@@ -139,8 +147,7 @@ impl BulkPlan {
             return None;
         }
         let capacities = [1u64 << shift, 1].map(|part| capacity(count, part as f64 / slices as f64));
-        // `items` of bulk.cuh.
-        let tile = u64::from(THREADS) * if spec.width() == 1 { 16 } else { 12 };
+        let tile = u64::from(THREADS) * Self::items(spec.width()) as u64;
         let plan = Self::of(spec.bulk_bytes()?, tile, count, slices, shift, capacities, has_outcomes);
         // Positions in parts have 32 bits, and so has a number of blocks.
         let fits = plan.passes.iter().all(|pass| pass.room() <= u64::from(u32::MAX) && plan.tiles(pass) <= i32::MAX as u64);
@@ -242,6 +249,17 @@ impl BulkPlan {
         (passes, slices)
     }
 
+    /// Vectors of a thread in a tile: `items` of bulk.cuh.
+    pub fn items(width: usize) -> usize {
+        if width == 1 { 16 } else { 24 / width }
+    }
+
+    /// Bytes of shared memory of a block of `threads` threads that fills a slice of `slice_bytes` bytes: bulk_filler.cuh.
+    pub fn fill_bytes(slice_bytes: u64, threads: u32) -> u64 {
+        // 64 searches that a warp keeps, and whether vectors are left.
+        slice_bytes + u64::from(threads / 32) * 64 * 8 + 16
+    }
+
     /// Tiles of a pass.
     pub(crate) fn tiles(&self, pass: &BulkPass) -> u64 {
         pass.tiles(self.tile)
@@ -272,7 +290,7 @@ mod tests {
 
     #[test]
     fn plans_have_a_part_for_each_slice() {
-        for words in [1, 2] {
+        for words in [1, 2, 4] {
             let spec = Spec::bucket(words, 16).unwrap();
             for slices in (8..2000).chain([4095, 4096, 4097, 23_405, 1 << 17, (1 << 20) - 1, 1 << 20]) {
                 for (count, has_outcomes) in [(1, true), (1000, false), (slices * 8192 / 4, true)] {
@@ -286,15 +304,15 @@ mod tests {
             }
             assert_eq!(BulkPlan::new(spec, 1 << 20, (1 << 20) + 1, false), None);
         }
-        for words in [3, 4] {
-            assert_eq!(Spec::bucket(words, 16).unwrap().bulk_bytes(), None);
+        for (words, chunk_bytes) in [(3, 16), (4, 8), (8, 16)] {
+            assert_eq!(Spec::bucket(words, chunk_bytes).unwrap().bulk_bytes(), None);
         }
         assert_eq!(Spec::tree(4, Strategy::default(), 16).unwrap().bulk_bytes(), None);
     }
 
     #[test]
     fn batches_are_put_in_bulk_from_a_share_of_the_slots_on() {
-        for (words, least) in [(1, 128), (2, 256)] {
+        for (words, least) in [(1, 256), (2, 256), (4, 1024)] {
             let spec = Spec::bucket(words, 16).unwrap();
             for (least, has_outcomes) in [(least, false), (2 * least, true)] {
                 assert!(spec.is_faster_in_bulk(least, 1024, has_outcomes));
@@ -306,7 +324,9 @@ mod tests {
     /// As the documentation says, from batches of the least size that is faster in bulk on.
     #[test]
     fn scratch_memory_is_a_small_multiple_of_the_vectors() {
-        for (words, fill, most, most_with_outcomes) in [(1, 0.125, 2.6, 9.0), (2, 0.25, 2.6, 9.0), (2, 1.4, 2.2, 7.5)] {
+        for (words, fill, most, most_with_outcomes) in
+            [(1, 0.125, 2.6, 9.0), (2, 0.25, 2.6, 9.0), (2, 1.4, 2.2, 7.5), (4, 1.0, 2.2, 8.0)]
+        {
             let (spec, slots) = (Spec::bucket(words, 16).unwrap(), 1u64 << 28);
             let count = (slots as f64 * fill) as u64;
             let bytes = |has_outcomes| BulkPlan::new(spec, count, slots / 8192, has_outcomes).unwrap().bytes as f64;

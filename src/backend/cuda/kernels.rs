@@ -49,7 +49,7 @@ pub(crate) enum KernelSet {
     Columns = 10,
     /// Only for a bucket table: growth.
     Grow = 11,
-    /// Only for a bucket table of 1 or 2 words: bulk find-or-put.
+    /// Only for a bucket table of 1, 2 or 4 words whose slots are one chunk: bulk find-or-put.
     Bulk = 12,
 }
 

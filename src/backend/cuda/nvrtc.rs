@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
 
 /// The headers, by the names that `#include` uses.
-pub(crate) const HEADERS: [(&str, &str); 43] = [
+pub(crate) const HEADERS: [(&str, &str); 44] = [
     ("warpset/platform.cuh", include_str!("../../../cuda/platform/gpu/warpset/platform.cuh")),
     ("warpset/core/layout.cuh", include_str!("../../../cuda/warpset/core/layout.cuh")),
     ("warpset/core/hash.cuh", include_str!("../../../cuda/warpset/core/hash.cuh")),
@@ -20,6 +20,7 @@ pub(crate) const HEADERS: [(&str, &str); 43] = [
     ("warpset/core/vectors.cuh", include_str!("../../../cuda/warpset/core/vectors.cuh")),
     ("warpset/bucket/table.cuh", include_str!("../../../cuda/warpset/bucket/table.cuh")),
     ("warpset/bucket/bulk.cuh", include_str!("../../../cuda/warpset/bucket/bulk.cuh")),
+    ("warpset/bucket/bulk_filler.cuh", include_str!("../../../cuda/warpset/bucket/bulk_filler.cuh")),
     ("warpset/tree/nodes.cuh", include_str!("../../../cuda/warpset/tree/nodes.cuh")),
     ("warpset/tree/shape.cuh", include_str!("../../../cuda/warpset/tree/shape.cuh")),
     ("warpset/tree/strategy.cuh", include_str!("../../../cuda/warpset/tree/strategy.cuh")),

@@ -35,16 +35,11 @@ struct Case {
 impl BulkPut {
     /// Whether a spec has the kernels.
     pub fn exists(kernels: &Kernels) -> bool {
-        matches!(kernels.width(), 1 | 2) && kernels.slot_words() == kernels.width()
+        matches!(kernels.width(), 1 | 2 | 4) && 4 * kernels.slot_words() <= kernels.chunk_bytes as usize
     }
 
     pub fn new(kernels: &'static Kernels) -> Self {
         Self { kernels, case: None }
-    }
-
-    /// Vectors of a thread in a tile: `items` of bulk.cuh.
-    fn items(&self) -> usize {
-        if self.kernels.width() == 1 { 16 } else { 12 }
     }
 
     fn search(&self, batch: &Batch) -> Grid {
@@ -73,9 +68,12 @@ impl Program for BulkPut {
     fn set_up(&mut self, memory: &mut Memory, seed: u64) -> Vec<Vec<Grid>> {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let kernels = self.kernels;
-        let slice_buckets = 1 << rng.random_range(0..=2);
-        let slices: u64 = rng.random_range(2..=6);
-        let mask = *[u64::MAX, u64::MAX, u64::MAX, 0, 3 << 62].choose(&mut rng).expect("there are masks");
+        // In slices of 64 buckets, searches go on to another bucket of the slice, if all vectors have the same first buckets.
+        let is_large = rng.random_ratio(1, 4);
+        let slice_buckets = if is_large { 64 } else { 1 << rng.random_range(0..=2) };
+        let slices: u64 = rng.random_range(2..=if is_large { 3 } else { 6 });
+        let masks = if is_large { &[0, 3 << 62][..] } else { &[u64::MAX, u64::MAX, u64::MAX, 0, 3 << 62] };
+        let mask = *masks.choose(&mut rng).expect("there are masks");
         let config = Config { slice_buckets, ..Config::of_buckets(slices * slice_buckets, mask, rng.random(), rng.random()) };
         let table = Table::allocate(memory, kernels, config);
         table.clear(memory);
@@ -101,7 +99,7 @@ impl Program for BulkPut {
         let outcomes = if has_outcomes { zeros(memory, "outcomes", count) } else { 0 };
         let counts = zeros(memory, "counts", 40);
         let (threads, blocks) = (WARP * rng.random_range(1..=2), rng.random_range(1..=2));
-        let tile = (threads * self.items()) as u64;
+        let tile = (threads * BulkPlan::items(kernels.width())) as u64;
         let plan = BulkPlan::of(vector_bytes, tile, count, slices, shift, capacities, has_outcomes);
         let zeros_first = |at| if at < plan.zeros.div_ceil(8) { 0u64 } else { rng.random() };
         let scratch: Vec<u64> = (0..plan.bytes.div_ceil(8)).map(zeros_first).collect();
@@ -112,7 +110,7 @@ impl Program for BulkPut {
         let steps: Vec<BulkArgument> = passes.into_iter().chain([BulkPass::default()]).map(step).collect();
         let [partition, replay] = plan.shared_bytes(vector_bytes).map(|bytes| bytes as usize);
         let (of_slices, of_passes) = steps.split_last().expect("there is a step");
-        let fill = kernels.table_bytes(slice_buckets) + 16;
+        let fill = BulkPlan::fill_bytes(kernels.table_bytes(slice_buckets) as u64, threads as u32) as usize;
         let grid = |kernel, scratch_bytes: usize, step: &BulkArgument| {
             let scratch_bytes = scratch_bytes.next_multiple_of(16);
             vec![Grid { blocks, threads, scratch_bytes, kernel, argument: argument(step) }]

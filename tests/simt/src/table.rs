@@ -450,7 +450,7 @@ impl Slot {
 }
 
 impl Table {
-    /// Seeds of the hash of a bucket table of vectors of one or two words.
+    /// Seeds of the hash of a bucket table of vectors of one, two or four words.
     pub fn short_seeds(&self, memory: &Memory) -> ShortSeeds {
         let (mut seeds, width) = (ShortSeeds::default(), self.kernels.width());
         seeds.0[..=width].copy_from_slice(memory.read_at(self.view.roots.seeds, width + 1));

@@ -9,14 +9,15 @@ pub const GROUP: Group = Group { modules: &["bucket", "compact", "indexed", "tre
 pub const LANES: Group = Group { modules: &["bucket"], specs: "bucket_1_16", mutants: LANE_MUTANTS };
 
 /// Batches in bulk.
-pub const BULK: Group = Group { modules: &["bucket::bulk"], specs: "bucket_1_16_32,bucket_2_16_32", mutants: BULK_MUTANTS };
+pub const BULK: Group =
+    Group { modules: &["bucket::bulk"], specs: "bucket_1_16_32,bucket_2_16_32,bucket_4_16_64", mutants: BULK_MUTANTS };
 
 const BULK_MUTANTS: &[Mutant] = &[
     Mutant {
         what: "bulk: the barrier before a slice is copied back",
-        file: "warpset/bucket/bulk.cuh",
-        from: "        if (some_left) platform::fetch_add_shared(left, 1);\n        Block::sync();\n",
-        to: "        if (some_left) platform::fetch_add_shared(left, 1);\n",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "        const u32 hits = put_vectors(slice, count);\n        Block::sync();\n",
+        to: "        const u32 hits = put_vectors(slice, count);\n",
     },
     Mutant {
         what: "bulk: the room of a part is its capacity",
@@ -26,9 +27,9 @@ const BULK_MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "bulk: vectors whose walk leaves the slice are left",
-        file: "warpset/bucket/bulk.cuh",
-        from: "if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Pending;",
-        to: "if (!probe.advance_in_slice(in_slice, table.view)) return Outcome::Full;",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "return stays ? goes_on : static_cast<u32>(Outcome::Pending);",
+        to: "return stays ? goes_on : static_cast<u32>(Outcome::Full);",
     },
     Mutant {
         what: "bulk: a walk leaves the slice where that of find-or-put does",
@@ -37,10 +38,58 @@ const BULK_MUTANTS: &[Mutant] = &[
         to: "return probes < view.probe_limit;",
     },
     Mutant {
-        what: "bulk: vectors that some slots may not hold are left",
-        file: "warpset/bucket/bulk.cuh",
-        from: "        if (of_class_0 < classes) return Outcome::Pending;\n",
+        what: "bulk: a search that goes on has gone past one bucket more",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "            search.probes = probe.probes;\n",
         to: "",
+    },
+    Mutant {
+        what: "bulk: vectors that some slots may not hold are left",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "        if (head < classes || second_half == 0) return",
+        to: "        if (second_half == 0) return",
+    },
+    Mutant {
+        what: "bulk: vectors with a half that is EMPTY are left",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "        if (head < classes || second_half == 0) return",
+        to: "        if (head < classes) return",
+    },
+    Mutant {
+        what: "bulk: a slot with a half that is EMPTY is blocked",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "        if (has_halves && (image.low == 0) != (image.high == 0)) image.low = blocked;\n",
+        to: "",
+    },
+    Mutant {
+        what: "bulk: a blocked slot is not copied back",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "            if (has_halves && image.low == blocked) continue;\n",
+        to: "",
+    },
+    Mutant {
+        what: "bulk: no stored vector looks EMPTY",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "return image < classes ? image ^ slot_class : image;",
+        to: "return image == slot_class ? Word{0} : image;",
+    },
+    Mutant {
+        what: "bulk: a search goes on behind a slot whose head alone is that of its vector",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "            search.slot = found + 1;\n",
+        to: "            search.slot = found + 2;\n",
+    },
+    Mutant {
+        what: "bulk: searches are read before others are kept in their place",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "                // Other lanes write there next.\n                Warp::sync();\n",
+        to: "",
+    },
+    Mutant {
+        what: "bulk: searches are kept before others read them",
+        file: "warpset/bucket/bulk_filler.cuh",
+        from: "        progress.kept += platform::population_count(going_on);\n        Warp::sync();\n",
+        to: "        progress.kept += platform::population_count(going_on);\n",
     },
     Mutant {
         what: "bulk: only vectors that were left are put once more",
