@@ -202,9 +202,9 @@ WARPSET_KERNEL(256, 1) warpset_bulk_put_left(View view, warpset::BulkSlices slic
     warpset::put_left(Table::of(view), slices);
 }
 
-WARPSET_KERNEL(Bulk::threads, 3) warpset_bulk_replay(warpset::BulkPass pass)
+WARPSET_KERNEL(Bulk::threads, 4) warpset_bulk_replay(warpset::BulkPass pass)
 {
-    warpset::replay_partition<Table>(pass);
+    warpset::BulkReplay<Table>{pass}.run();
 }
 #endif
 

@@ -8,7 +8,7 @@
 //      so no pass counts vectors beforehand, and vectors of a part have no order. A part has room for little more than its share
 //      of vectors with random hashes. A vector that finds no room is put at once, by the ordinary find-or-put of a thread.
 //   2. *Slices*: one block copies a slice into shared memory, puts the slice's vectors there, and copies it back.
-//   3. Vectors are *left* if their walk leaves the slice (core/probe.cuh), or some slots may not hold them (bucket/table.cuh).
+//   3. Vectors are *left* if their walk leaves the slice (core/probe.cuh), or if they resemble EMPTY (bucket/bulk_filler.cuh).
 //      They are put by the ordinary find-or-put, after all slices have been copied back.
 //   4. Outcomes, if they are wanted, are written beside the partitioned vectors, and brought back by *replaying* the partition:
 //      it has written the place of each vector in its sorted tile (2 bytes), and where the tile's runs begin (8 bytes a tile and
@@ -32,21 +32,22 @@
 //
 //   | words | results  | 0.25        | 0.7         | 0.9         | 0.95        | 1/8  | 1/4  | 1/2  | 1    |
 //   |-------|----------|-------------|-------------|-------------|-------------|------|------|------|------|
-//   | 1     | counts   | 2.22 - 2.53 | 2.20 - 2.57 | 2.09 - 2.43 | 1.93 - 2.19 | 0.89 | 1.27 | 1.63 | 1.85 |
-//   | 1     | outcomes | 1.48 - 1.66 | 1.50 - 1.77 | 1.49 - 1.75 | 1.44 - 1.64 | 0.71 | 0.95 | 1.14 | 1.25 |
-//   | 2     | counts   | 1.89 - 2.11 | 2.01 - 2.34 | 2.05 - 2.36 | 1.95 - 2.16 | 0.67 | 1.05 | 1.42 | 1.65 |
-//   | 2     | outcomes | 1.31 - 1.49 | 1.43 - 1.67 | 1.49 - 1.74 | 1.48 - 1.68 | 0.57 | 0.83 | 1.04 | 1.16 |
-//   | 4     | counts   | 1.22 - 1.25 | 1.48 - 1.59 | 1.57 - 1.70 | 1.53 - 1.64 | 0.36 | 0.60 | 0.87 | 1.17 |
-//   | 4     | outcomes | 0.90 - 0.94 | 1.09 - 1.20 | 1.19 - 1.30 | 1.19 - 1.31 | 0.33 | 0.51 | 0.69 | 0.87 |
+//   | 1     | counts   | 2.21 - 2.53 | 2.25 - 2.63 | 2.13 - 2.49 | 1.95 - 2.22 | 0.98 | 1.37 | 1.69 | 1.91 |
+//   | 1     | outcomes | 1.83 - 2.08 | 1.84 - 2.19 | 1.79 - 2.10 | 1.70 - 1.95 | 0.87 | 1.17 | 1.40 | 1.56 |
+//   | 2     | counts   | 1.89 - 2.08 | 1.97 - 2.31 | 2.01 - 2.31 | 1.91 - 2.13 | 0.72 | 1.10 | 1.46 | 1.68 |
+//   | 2     | outcomes | 1.60 - 1.78 | 1.70 - 1.98 | 1.76 - 2.03 | 1.69 - 1.90 | 0.67 | 0.99 | 1.26 | 1.43 |
+//   | 4     | counts   | 1.22 - 1.25 | 1.49 - 1.60 | 1.58 - 1.70 | 1.55 - 1.64 | 0.38 | 0.58 | 0.87 | 1.16 |
+//   | 4     | outcomes | 1.04 - 1.09 | 1.26 - 1.38 | 1.36 - 1.47 | 1.35 - 1.44 | 0.35 | 0.55 | 0.76 | 0.98 |
 //
-// (The first number with each vector twice, the second without duplicates.) Skewed vectors of 1 and 2 words: 0.68 to 1.36, with
-// outcomes 0.35 to 0.90. Parts of 16 MiB in L2 gain nothing.
+// (The first number with each vector twice, the second without duplicates.) Skewed vectors of 1 and 2 words: 0.70 to 1.43, with
+// outcomes 0.41 to 1.02. Parts of 16 MiB in L2 gain nothing.
 //
 // Where the time goes (2 words, each twice, fill 0.7, 3.15 ms): the passes take 0.86 and 0.84 ms (155 and 159 G/s), the slices
 // 1.39 ms; bulk_filler.cuh has what bounds these. A pass executes 115 instructions of a warp for 32 vectors, 2.3 in a cycle, with
 // DRAM 52 % busy. Smaller tiles or more threads a multiprocessor for the partition (three blocks, 768 or 1,024 threads, 6 to 12
 // vectors a thread) take 1.24 to 1.67 times as long, because fewer registers a thread spill. Blocks that stay, and request their
-// next tile before they write this one: 1.08 times, with 1 word 0.98, with 4 words 1.23.
+// next tile before they write this one: 1.08 times, with 1 word 0.98, with 4 words 1.23. Outcomes add 0.6 ms: 0.1 for the places,
+// 0.25 for each replay. A replay that read and wrote single bytes, and places only when it needed them, took 0.56 to 0.63 ms.
 //
 // Not for levels of the model checker: a large level has a tenth as many successors as the table has slots, and the table above
 // says what that costs, without writing the successors to memory first. Not for batches of ranks, which are smaller. Not for
@@ -75,7 +76,7 @@ struct BulkPass {
     ShortSeeds seeds;
     const u8* from;          // vectors, in segments of `from_capacity`
     const u64* from_counts;  // vectors that were to be in each segment; null: one segment, which is full
-    u64 from_capacity;
+    u64 from_capacity;       // a multiple of 4 if there are several
     u64 segments;
     u8* to;                  // vectors, in parts of `to_capacity`
     u64* to_counts;          // vectors that are to be in each part; zeros at first
@@ -118,14 +119,14 @@ struct Bulk {
     using Warp = platform::Warp;
     using Block = platform::Block;
 
-    // Vectors of a thread in a tile. Three blocks of 512 threads share a multiprocessor; more vectors leave room for only two.
+    // Vectors of a thread in a tile: 24 to 28 registers, of the 64 that two blocks of a multiprocessor leave.
     static constexpr u32 items = width == 1 ? 16 : 24 / width;
     static constexpr u32 threads = 512;
     // Threads of a block that fills slices, and such blocks of a multiprocessor: a slice of 128 KiB leaves room for one.
     static constexpr u32 fill_threads = width == 4 ? 1024 : 512, fill_blocks = width == 4 ? 1 : 3;
     static constexpr u16 no_place = 0xFFFF;
 
-    // Threads of a block that partitions, replays or fills.
+    // Threads of a block that partitions or replays.
     WARPSET_FN static constexpr u32 block() { return Block::template threads<threads>(); }
 
     // Marks of the vectors of a slice.
@@ -348,37 +349,92 @@ private:
 
 // Step 4: brings the outcomes of a pass back, from the order of `to` to that of `from`.
 template <class Table>
-WARPSET_FN void replay_partition(const BulkPass& pass)
-{
+struct BulkReplay {
     using Of = Bulk<Table>;
     using Block = platform::Block;
-    constexpr u32 lanes = 16;  // that copy a run
-    const u32 size = Of::block() * Of::items, thread = Block::thread(), threads = Of::block();
-    u64* const runs = reinterpret_cast<u64*>(Block::scratch());
-    u8* const sorted = reinterpret_cast<u8*>(runs + pass.parts);
-    const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / threads);
-    for (u32 number = static_cast<u32>(platform::Grid::thread() / threads); number < tiles; number += step) {
-        const BulkTile tile(pass, number, size);
-        if (tile.count == 0) continue;
-        const u64* const of_tile = pass.runs + static_cast<u64>(number) * pass.parts;
-        for (u32 part = thread; part < pass.parts; part += threads) runs[part] = of_tile[part];
-        Block::sync();
-        for (u32 part = thread / lanes; part < pass.parts; part += threads / lanes) {
-            const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);
-            const u32 end = part + 1 < pass.parts ? static_cast<u32>(runs[part + 1] >> 32) : tile.count;
-            const u64 number_of_part = static_cast<u64>(tile.segment) * pass.parts + part;
-            const u8* const from = pass.to_outcomes + number_of_part * pass.to_capacity;
-            for (u32 at = thread % lanes; at < end - first; at += lanes)
-                if (room + at < pass.to_capacity) sorted[first + at] = from[room + at];
-        }
-        Block::sync();
-        for (u32 at = thread; at < tile.count; at += threads) {
-            const u16 place = pass.places[tile.start + at];
-            if (place != Of::no_place) pass.outcomes[tile.start + at] = sorted[place];
-        }
-        Block::sync();
+    static constexpr u32 lanes = 8;                      // that copy a run
+    static constexpr u32 rounds = (Of::items + 3) / 4;  // in each of these a thread has four vectors of a tile
+
+    const BulkPass& pass;
+    u64* runs;   // of the tile
+    u8* sorted;  // outcomes of the tile, in the order of its sorted vectors
+
+    WARPSET_FN explicit BulkReplay(const BulkPass& pass) : pass(pass)
+    {
+        runs = reinterpret_cast<u64*>(Block::scratch());
+        sorted = reinterpret_cast<u8*>(runs + pass.parts);
     }
-}
+
+    WARPSET_FN void run() const
+    {
+        const u32 size = Of::block() * Of::items, threads = Of::block();
+        const u32 tiles = BulkTile::number_of_tiles(pass, size), step = static_cast<u32>(platform::Grid::threads() / threads);
+        for (u32 number = static_cast<u32>(platform::Grid::thread() / threads); number < tiles; number += step) {
+            const BulkTile tile(pass, number, size);
+            if (tile.count == 0) continue;
+            // Four places at a time; requested before the runs, because they are needed after these.
+            u64 places[rounds]{};
+            WARPSET_UNROLL
+            for (u32 round = 0; round < rounds; ++round) {
+                const u32 at = first_of(round);
+                if (at >= tile.count) continue;
+                places[round] = platform::load_input(reinterpret_cast<const u64*>(pass.places + tile.start + at));
+            }
+            const u64* const of_tile = pass.runs + static_cast<u64>(number) * pass.parts;
+            for (u32 part = Block::thread(); part < pass.parts; part += threads) runs[part] = of_tile[part];
+            Block::sync();
+            for (u32 part = Block::thread() / lanes; part < pass.parts; part += threads / lanes) copy_run(tile, part);
+            Block::sync();
+            WARPSET_UNROLL
+            for (u32 round = 0; round < rounds; ++round) write(tile, first_of(round), places[round]);
+            Block::sync();
+        }
+    }
+
+private:
+    WARPSET_FN static u32 first_of(u32 round) { return (round * Of::block() + Block::thread()) * 4; }
+
+    // Reads whole words. The first and the last may have bytes of other runs, or of none.
+    WARPSET_FN void copy_run(const BulkTile& tile, u32 part) const
+    {
+        const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);
+        const u32 end = part + 1 < pass.parts ? static_cast<u32>(runs[part + 1] >> 32) : tile.count;
+        const u32 free = room < pass.to_capacity ? static_cast<u32>(pass.to_capacity) - room : 0;
+        const u32 count = end - first < free ? end - first : free;
+        const u64 position = (static_cast<u64>(tile.segment) * pass.parts + part) * pass.to_capacity + room;
+        const u32 before = static_cast<u32>(position % 4);
+        const u32* const words = reinterpret_cast<const u32*>(pass.to_outcomes + (position - before));
+        for (u32 word = Block::thread() % lanes; word * 4 < before + count; word += lanes) {
+            const u32 bytes = words[word];
+            WARPSET_UNROLL
+            for (u32 i = 0; i < 4; ++i) {
+                const u32 at = word * 4 + i - before;  // huge before the run
+                if (at < count) sorted[first + at] = static_cast<u8>(bytes >> 8 * i);
+            }
+        }
+    }
+
+    // Writes the outcomes of four vectors, but for those that were put at once.
+    WARPSET_FN void write(const BulkTile& tile, u32 first, u64 places) const
+    {
+        u8* const outcomes = pass.outcomes + tile.start + first;
+        u32 bytes = 0, known = 0;
+        WARPSET_UNROLL
+        for (u32 i = 0; i < 4; ++i) {
+            const u32 place = static_cast<u32>(places >> 16 * i) & 0xFFFF;
+            if (first + i >= tile.count || place == Of::no_place) continue;
+            known |= 1u << i;
+            bytes |= static_cast<u32>(sorted[place]) << 8 * i;
+        }
+        if (known == 15 && reinterpret_cast<u64>(outcomes) % 4 == 0) {
+            *reinterpret_cast<u32*>(outcomes) = bytes;
+            return;
+        }
+        WARPSET_UNROLL
+        for (u32 i = 0; i < 4; ++i)
+            if (known >> i & 1) outcomes[i] = static_cast<u8>(bytes >> 8 * i);
+    }
+};
 
 // Step 3: a thread puts the vectors of a word of marks. The first thread of the grid also adds the number of vectors of the
 // batch to its counts.

@@ -4,14 +4,15 @@
 // less than the number of classes, the slot's class is combined with it too: so no vector has the image 0. Searches leave such
 // vectors, and compare all others without knowing the class of a slot.
 //
-// Vectors of four words: the image has the first halves of all slots, and behind them the second halves. A bucket's first halves
-// are one access for each two slots, and tell nearly always which slot to claim. Both halves are claimed one after the other, by
-// the rules of core/claim.cuh for a slot of two chunks. Here a half that is 0 counts as undecided. So vectors with a half that is
-// 0 are left as well, and a slot that already has one is *blocked*: its first half is 1, which equals no vector that is put, and
-// it is not copied back.
+// Vectors of four words: the image is two halves. The first halves of all slots come before the second ones, so that the first
+// halves of two slots are one access. The first half is combined with a product of the second one, so that vectors which differ
+// only there have different first halves. Both halves of a slot are claimed one after the other, by the rules of core/claim.cuh
+// for a slot of two chunks, where 0 is undecided. So vectors with a half that is 0 are left as well. A slot that holds one is
+// *blocked*: its first half is 1, like that of vectors which resemble EMPTY of the other class. No search looks for these, and
+// such slots are not copied back.
 //
-// In a turn each lane of a warp looks at one bucket for its vector, so all lanes do the same. Searches that have to go on to
-// another bucket are kept until there is one for each lane.
+// In a turn each lane of a warp looks at one bucket for its vector, so all lanes do the same. Searches that are not decided then,
+// because the bucket is full or another vector has won the slot, are kept until there is one for each lane.
 //
 // One H200, 2^27 vectors, each twice, fill 0.7: 1.17, 1.39 and 2.17 ms with 1, 2 and 4 words. A warp executes 206, 250 and 359
 // instructions for 32 vectors, and a multiprocessor 2.8, 2.9 and 2.7 of the 4 that it can in a cycle; DRAM is 20 to 43 % busy.
@@ -25,7 +26,7 @@
 //   - 16 bytes of a bucket first, and the rest only for lanes that need it: 1.05.
 //   - Images combined with EMPTY of the slot's class, which each look has to compute: 1.05.
 //   - Vectors requested two turns before, or prefetched to L2: 1.0.
-//   - Vectors of 4 words whole, by 128-bit compare-and-swaps of shared memory: 1.2.
+//   - Whole vectors of 4 words, by 128-bit compare-and-swaps of shared memory: 1.2 times the time of two halves.
 #pragma once
 
 #include "warpset/bucket/bulk.cuh"
@@ -49,6 +50,7 @@ struct BulkFiller {
     static constexpr bool has_halves = Of::width == 4;
     using Head = typename Choose<has_halves, u64, Unit>::Type;
     static constexpr Head blocked = 1;
+    static constexpr u64 multiplier = 0x9E3779B97F4A7C15ull;  // odd
 
     // Heads that are read together, and the number of such rows in a bucket.
     static constexpr u32 in_row = 16 / sizeof(Head), rows = slots_per_bucket / in_row;
@@ -168,17 +170,23 @@ private:
         }
     };
 
-    // The image of 16 bytes of slots.
+    // The image of 16 bytes of slots, and back.
     WARPSET_FN static u128 image_of(u128 value, const Slots16& slots)
     {
-        u128 image = slots.exchange({value.low ^ slots.empty.low, value.high ^ slots.empty.high});
+        u128 image = slots.exchange(combined(value, slots.empty));
         if (has_halves && (image.low == 0) != (image.high == 0)) image.low = blocked;
         return image;
     }
     WARPSET_FN static u128 value_of(u128 image, const Slots16& slots)
     {
-        const u128 value = slots.exchange(image);
-        return {value.low ^ slots.empty.low, value.high ^ slots.empty.high};
+        const u128 own = slots.exchange(image);
+        const u64 product = has_halves ? own.high * multiplier : 0;
+        return {own.low ^ product ^ slots.empty.low, own.high ^ slots.empty.high};
+    }
+    WARPSET_FN static u128 combined(u128 value, u128 empty)
+    {
+        const u64 high = value.high ^ empty.high, product = has_halves ? high * multiplier : 0;
+        return {value.low ^ empty.low ^ product, high};
     }
 
     WARPSET_FN void write_image(u32 unit, u128 image) const
@@ -250,7 +258,7 @@ private:
                 take_turn(progress, search, vector, has_vector, false);
             }
             while (progress.kept >= (no_more ? 1 : Warp::size)) {
-                const u32 taken = progress.kept < Warp::size ? progress.kept : Warp::size;
+                const u32 taken = no_more ? progress.kept : Warp::size;  // in the end the rest, which is less
                 progress.kept -= taken;
                 const bool has_vector = Warp::lane() < taken;
                 Search search{};
@@ -261,8 +269,7 @@ private:
                 }
                 // Other lanes write there next.
                 Warp::sync();
-                // The last searches need not wait for each other.
-                take_turn(progress, search, vector, has_vector, no_more && progress.kept == 0);
+                take_turn(progress, search, vector, has_vector, no_more);
             }
             if (no_more) break;
         }
@@ -270,14 +277,14 @@ private:
         return progress.hits;
     }
 
-    // A turn of the warp: each lane that has a vector looks at one bucket, or, if it `ends` the search, at all that it needs.
-    // Searches that go on are kept.
-    WARPSET_FN void take_turn(Progress& progress, Search& search, Unit vector, bool has_vector, bool ends) const
+    // A turn of the warp: each lane that has a vector looks at one bucket, or, if no others will fill the warp, at all that it
+    // needs. Searches that go on are kept.
+    WARPSET_FN void take_turn(Progress& progress, Search& search, Unit vector, bool has_vector, bool is_last) const
     {
         u32 result = 0;
         if (has_vector) {
             result = look(vector, search);
-            while (ends && result == goes_on) result = look(vector, search);
+            while (is_last && result == goes_on) result = look(vector, search);
             progress.hits += result == static_cast<u32>(Outcome::New);
             if (progress.outcomes && result != goes_on) progress.outcomes[search.at] = static_cast<u8>(result);
             if (result == static_cast<u32>(Outcome::Pending)) {
@@ -307,8 +314,8 @@ private:
         platform::Row<Head, in_row> seen[rows];
         WARPSET_UNROLL
         for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * in_row, seen[row]);
-        // The first slot that is EMPTY, or with halves, has this head. A vector is in no slot behind one that was EMPTY when it
-        // came, so whole vectors may be compared in any order.
+        // The first slot that is EMPTY, or, with halves, has this head: from `search.slot` on, because another vector has decided
+        // a slot with this head before. A slot that has a whole vector is final, so all may be compared.
         u32 found = slots_per_bucket;
         bool equals = false;
         WARPSET_UNROLL
@@ -356,8 +363,9 @@ private:
         Vector empty;
         table.empty_chunk(0, empty);
         if constexpr (has_halves) {
-            head = vector.low ^ empty.low;
-            second_half = vector.high ^ empty.high;
+            const u128 image = combined(vector, empty);
+            head = image.low;
+            second_half = image.high;
         } else {
             head = vector ^ empty;
         }

@@ -8,11 +8,11 @@ use crate::layout::view::BatchView;
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
 /// Only bucket tables of 1, 2 and 4 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. (4 words need compute capability 9.0 or more and 144 KiB of shared memory for a block.) Every other batch is put
-/// in the ordinary way, with the same results. On one H200, 2^27 vectors of 1 or 2 words took 0.39 to 0.53 of the time of
-/// ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.56 to 0.77 with outcomes; of 4 words, 0.59
-/// to 0.82, and 0.76 to 1.11. Batches may take longer in bulk if they are small against the table, or if a few vectors are most
-/// of the batch.
+/// references. (A block needs 41, 74 or 148 KB of shared memory, and 4 words need compute capability 9.0 or more.) Every other
+/// batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors of 1 or 2 words took 0.38 to 0.53 of the
+/// time of ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.46 to 0.63 with outcomes; vectors
+/// of 4 words took 0.59 to 0.82, and 0.68 to 0.97. Batches may take longer in bulk if they are small against the table, or if a
+/// few vectors are most of the batch.
 ///
 /// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
 /// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
@@ -28,14 +28,14 @@ pub enum Bulk {
     #[default]
     Never,
     /// If it was faster in tables that are neither empty nor nearly full: the table is larger than the L2 cache, and the batch
-    /// has at least 1/4 as many vectors of 1 or 2 words as the table has slots, or as many of 4 words; twice as many if it
-    /// reports outcomes.
+    /// has at least 1/4 as many vectors of 1 or 2 words as the table has slots, or 1/2 as many if it reports outcomes; or as many
+    /// of 4 words, without outcomes.
     WhenFaster,
     /// Whenever it is possible.
     Always,
 }
 
-/// Threads of a block of all steps but the slices: `threads` of bulk.cuh.
+/// Threads of a block that partitions or replays: `threads` of bulk.cuh.
 pub(crate) const THREADS: u32 = 512;
 
 /// Threads of a block that fills slices: `fill_threads` of bulk.cuh.
@@ -63,7 +63,12 @@ impl Spec {
     /// Whether a batch of `count` vectors is put faster in bulk, into a table of `slots` slots: figures are in bulk.cuh. Whether
     /// the table is empty is not known without waiting for the GPU.
     pub(crate) fn is_faster_in_bulk(&self, count: u64, slots: u64, has_outcomes: bool) -> bool {
-        count >= slots.div_ceil(if self.width() == 4 { 1 } else { 4 }) * if has_outcomes { 2 } else { 1 }
+        match (self.width(), has_outcomes) {
+            (4, true) => false,
+            (4, false) => count >= slots,
+            (_, false) => count >= slots.div_ceil(4),
+            (_, true) => count >= slots.div_ceil(2),
+        }
     }
 }
 
@@ -312,20 +317,21 @@ mod tests {
 
     #[test]
     fn batches_are_put_in_bulk_from_a_share_of_the_slots_on() {
-        for (words, least) in [(1, 256), (2, 256), (4, 1024)] {
+        let is_faster = |words, count, has_outcomes| {
             let spec = Spec::bucket(words, 16).unwrap();
-            for (least, has_outcomes) in [(least, false), (2 * least, true)] {
-                assert!(spec.is_faster_in_bulk(least, 1024, has_outcomes));
-                assert!(!spec.is_faster_in_bulk(least - 1, 1024, has_outcomes));
-            }
+            spec.is_faster_in_bulk(count, 1024, has_outcomes)
+        };
+        for (words, has_outcomes, least) in [(1, false, 256), (1, true, 512), (2, false, 256), (2, true, 512), (4, false, 1024)] {
+            assert!(is_faster(words, least, has_outcomes) && !is_faster(words, least - 1, has_outcomes));
         }
+        assert!(!is_faster(4, 1 << 20, true));
     }
 
     /// As the documentation says, from batches of the least size that is faster in bulk on.
     #[test]
     fn scratch_memory_is_a_small_multiple_of_the_vectors() {
         for (words, fill, most, most_with_outcomes) in
-            [(1, 0.125, 2.6, 9.0), (2, 0.25, 2.6, 9.0), (2, 1.4, 2.2, 7.5), (4, 1.0, 2.2, 8.0)]
+            [(1, 0.25, 2.6, 9.0), (2, 0.25, 2.6, 9.0), (2, 1.4, 2.2, 7.5), (4, 1.0, 2.2, 8.0)]
         {
             let (spec, slots) = (Spec::bucket(words, 16).unwrap(), 1u64 << 28);
             let count = (slots as f64 * fill) as u64;

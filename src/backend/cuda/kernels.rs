@@ -243,7 +243,7 @@ impl Kernels {
         })
     }
 
-    /// Bucket tables of 1 and 2 words only.
+    /// Only for specs that have [`bulk_bytes`](Spec::bulk_bytes).
     pub(super) fn bulk(&self, gpu: &Gpu) -> Result<&BulkKernels> {
         first_time(gpu, &self.bulk, || {
             let module = gpu.table_kernels(self.spec, KernelSet::Bulk)?;

@@ -570,6 +570,7 @@ mod tests {
         ];
         let specs = [
             Spec::bucket(3, 16).unwrap(),
+            Spec::bucket(4, 16).unwrap(),
             Spec::tree(5, Strategy::DEFAULT, 16).unwrap(),
             Spec::compact(40, 32, true, 8).unwrap(),
             Spec::compact_tree(8, 46, 32, 8).unwrap(),

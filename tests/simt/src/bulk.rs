@@ -52,6 +52,20 @@ fn zeros(memory: &mut Memory, name: &str, bytes: u64) -> u64 {
     memory.allocate_with(name, Use::Shared, &vec![0u64; bytes.div_ceil(8).max(2) as usize]) as u64
 }
 
+/// Vectors of four words whose images have the same first half: bulk_filler.cuh.
+fn same_heads(table: &Table, count: usize, rng: &mut Pcg64Mcg) -> Pool {
+    let empty = table.view.roots.empty.map(u64::from);
+    let [low, high] = [empty[0] | empty[1] << 32, empty[2] | empty[3] << 32];
+    let head = if rng.random() { rng.random_range(0..3) } else { rng.random::<u64>() };
+    let vectors = (0..count).map(|_| {
+        let second: u64 = if rng.random_ratio(1, 8) { 0 } else { rng.random() };
+        let first = head ^ low ^ second.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let second = second ^ high;
+        vec![first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32]
+    });
+    Pool::new(4, vectors.collect::<Vec<_>>())
+}
+
 impl Program for BulkPut {
     fn name(&self) -> String {
         format!("{}-bulk", self.kernels.name())
@@ -78,7 +92,10 @@ impl Program for BulkPut {
         let table = Table::allocate(memory, kernels, config);
         table.clear(memory);
         memory.write_at::<u64>(table.view.roots.stored, 1)[0] = 0;
-        let pool = pool(&table, (table.slots as usize * 5 / 4).min(150), &mut rng);
+        let mut pool = pool(&table, (table.slots as usize * 5 / 4).min(150), &mut rng);
+        if kernels.width() == 4 && rng.random_ratio(1, 3) {
+            pool = same_heads(&table, pool.len(), &mut rng);
+        }
         let some = |rng: &mut Pcg64Mcg, most: usize| -> Vec<usize> {
             let count = rng.random_range(0..=most);
             (0..count).map(|_| rng.random_range(0..pool.len())).collect()
@@ -93,10 +110,11 @@ impl Program for BulkPut {
         // One pass or two.
         let shift = rng.random_range(0..=1u32);
         let parts = slices.div_ceil(1 << shift);
-        let mut capacity = |share: u64| rng.random_range(1..=(2 * count / share).max(1));
+        let mut capacity = |share: u64| rng.random_range(1..=(2 * count / share).max(1)).next_multiple_of(4);
         let capacities = [capacity(parts), capacity(slices)];
         let words: *const u32 = memory.allocate_with("vectors in bulk", Use::Constant, &pool.words(vectors.iter().copied()));
-        let outcomes = if has_outcomes { zeros(memory, "outcomes", count) } else { 0 };
+        // At any address.
+        let outcomes = if has_outcomes { zeros(memory, "outcomes", count + 3) + rng.random_range(0..=3) } else { 0 };
         let counts = zeros(memory, "counts", 40);
         let (threads, blocks) = (WARP * rng.random_range(1..=2), rng.random_range(1..=2));
         let tile = (threads * BulkPlan::items(kernels.width())) as u64;

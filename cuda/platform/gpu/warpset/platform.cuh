@@ -387,14 +387,6 @@ WARPSET_FN void load_row_shared(const void* address, Row<u64, 2>& row)
                  : "memory");
 }
 
-WARPSET_FN void load_row_shared(const void* address, Row<u128, 1>& row)
-{
-    asm volatile("{ .reg .b128 whole; ld.relaxed.cta.shared.b128 whole, [%2]; mov.b128 {%0, %1}, whole; }"
-                 : "=l"(row.chunk[0].low), "=l"(row.chunk[0].high)
-                 : "r"(shared_address(address))
-                 : "memory");
-}
-
 WARPSET_FN u32 fetch_add_shared(u32* address, u32 value)
 {
     u32 old;
@@ -421,20 +413,6 @@ WARPSET_FN u64 compare_and_swap_shared(u64* address, u64 expected, u64 desired)
     asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;"
                  : "=l"(old)
                  : "r"(shared_address(address)), "l"(expected), "l"(desired)
-                 : "memory");
-    return old;
-}
-
-WARPSET_FN u128 compare_and_swap_shared(u128* address, u128 expected, u128 desired)
-{
-    u128 old;
-    asm volatile("{ .reg .b128 old, expected, desired;"
-                 "mov.b128 expected, {%3, %4};"
-                 "mov.b128 desired, {%5, %6};"
-                 "atom.relaxed.cta.shared.cas.b128 old, [%2], expected, desired;"
-                 "mov.b128 {%0, %1}, old; }"
-                 : "=l"(old.low), "=l"(old.high)
-                 : "r"(shared_address(address)), "l"(expected.low), "l"(expected.high), "l"(desired.low), "l"(desired.high)
                  : "memory");
     return old;
 }

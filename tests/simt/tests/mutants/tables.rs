@@ -92,6 +92,12 @@ const BULK_MUTANTS: &[Mutant] = &[
         to: "        progress.kept += platform::population_count(going_on);\n",
     },
     Mutant {
+        what: "bulk: outcomes of vectors that were put at once stay as they are",
+        file: "warpset/bucket/bulk.cuh",
+        from: "if (known == 15 && reinterpret_cast",
+        to: "if (reinterpret_cast",
+    },
+    Mutant {
         what: "bulk: only vectors that were left are put once more",
         file: "warpset/bucket/bulk.cuh",
         from: "for (u32 rest = marks[word];",
