@@ -179,9 +179,11 @@ warpset_keep_left(View from, const u64* left, u64 capacity, warpset::InPlace* pr
 }
 #endif
 
-// Bulk find-or-put of a bucket table (src/backend/cuda/bulk.rs). A slice takes 32 KiB of shared memory for each word of a vector.
-#if WARPSET_HAS_PART(12) && !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED &&                                           \
-    (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2 || (WARPSET_WIDTH == 4 && WARPSET_CHUNK_BYTES == 16))
+// Bulk find-or-put of a bucket table whose vectors are one chunk without padding (src/backend/cuda/bulk.rs). A slice takes 32 KiB
+// of shared memory for each word of a vector.
+#define WARPSET_HAS_BULK                                                                                                        \
+    (!WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED && WARPSET_WIDTH * 4 <= WARPSET_CHUNK_BYTES && WARPSET_WIDTH != 3)
+#if WARPSET_HAS_PART(12) && WARPSET_HAS_BULK
 using Bulk = warpset::Bulk<Table>;
 
 // Two blocks a multiprocessor, because three have too few registers for a tile.

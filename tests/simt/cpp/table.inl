@@ -200,8 +200,7 @@ struct BulkStep {
     warpset::BulkSlices slices;
 };
 
-#if !WARPSET_TREE && !WARPSET_KEY_BITS && !WARPSET_INDEXED &&                                                                   \
-    (WARPSET_WIDTH == 1 || WARPSET_WIDTH == 2 || (WARPSET_WIDTH == 4 && WARPSET_CHUNK_BYTES == 16))
+#if WARPSET_HAS_BULK
 void bulk_partition(const BulkStep& x) { warpset_bulk_partition(view_of(x.view), x.pass); }
 void bulk_fill(const BulkStep& x) { warpset_bulk_fill(view_of(x.view), x.slices); }
 void bulk_put_left(const BulkStep& x) { warpset_bulk_put_left(view_of(x.view), x.slices); }
