@@ -14,8 +14,8 @@
 //      it has written the place of each vector in its sorted tile (2 bytes), and where the tile's runs begin (8 bytes a tile and
 //      part). No vector is read or hashed again.
 //
-// Nothing else may use the table from the first pass to the last. Between them all slots are decided or EMPTY as always, so
-// ordinary find-or-put may be used there, by this kernel alone.
+// Nothing else may use the table during these steps. Outside step 2 each slot is decided or EMPTY, as always. So steps 1 and 3
+// may call the ordinary find-or-put.
 //
 // Correctness. In step 2 only one block uses the slice, and its threads claim slots of the slice in shared memory by the rules of
 // core/claim.cuh: in the order of the walk, from EMPTY to a vector, and on only over a slot decided for another vector. The walk
@@ -25,7 +25,7 @@
 // again. Step 3 begins its walk from the start, and is Full only if all slots of the walk are decided for others. So no vector is
 // stored twice, exactly one of equal vectors is New, and none is Full that ordinary find-or-put would have stored.
 //
-// A slice goes on a list if some of its vectors are left. Each of these has a mark, so step 3 reads a bit for every other vector.
+// A slice goes on a list if some of its vectors are left. Each of these has a mark; for all others step 3 reads one bit each.
 //
 // One H200, 2^27 vectors (`cargo bench --bench bulk`), rate in bulk / rate of ordinary find-or-put. First into an empty table, by
 // the fill afterwards; then into a table that is 0.3 full, half of the batch seen, by vectors / slots:
@@ -45,18 +45,19 @@
 // Where the time goes (2 words, each twice, fill 0.7, 3.15 ms): the passes take 0.86 and 0.84 ms (155 and 159 G/s), the slices
 // 1.39 ms; bulk_filler.cuh has what bounds these. A pass executes 115 instructions of a warp for 32 vectors, 2.3 in a cycle, with
 // DRAM 52 % busy. Smaller tiles or more threads a multiprocessor for the partition (three blocks, 768 or 1,024 threads, 6 to 12
-// vectors a thread) take 1.24 to 1.67 times as long, because fewer registers a thread spill. Blocks that stay, and request their
-// next tile before they write this one: 1.08 times, with 1 word 0.98, with 4 words 1.23. Outcomes add 0.6 ms: 0.1 for the places,
-// 0.25 for each replay. A replay that read and wrote single bytes, and places only when it needed them, took 0.56 to 0.63 ms.
+// vectors a thread) take 1.24 to 1.67 times as long, because threads with fewer registers spill. Blocks that stay, and request
+// their next tile before they write this one: 1.08 times, with 1 word 0.98, with 4 words 1.23. Outcomes add 0.6 ms: 0.1 for the
+// places, 0.25 for each replay. A replay that read and wrote single bytes, and places only when it needed them, took 0.56 to 0.63
+// ms.
 //
-// Not for levels of the model checker: a large level has a tenth as many successors as the table has slots, and the table above
-// says what that costs, without writing the successors to memory first. Not for batches of ranks, which are smaller. Not for
-// compact tables, whose keys are stored in two levels, and not for vectors of 3 words, whose slots have 4.
+// Not for levels of the model checker: a large level has a tenth as many successors as the table has slots, where bulk is slower
+// even before they are written to memory. Not for batches of ranks, which are smaller. Not for compact tables, whose keys are
+// stored in two levels, and not for vectors of 3 words, whose slots have 4.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
-// find-or-put (44 to 105 ns a vector on a busy cloud machine of 2 cores, where both alternated), and all of it 1.15 to 2.5 times.
-// Prefetching hides there what partitioning avoids.
+// find-or-put (44 to 105 ns a vector on a busy cloud machine of 2 cores, where both alternated), the whole batch 1.15 to 2.5
+// times. Prefetching hides there what partitioning avoids.
 #pragma once
 
 #include "warpset/bucket/table.cuh"
@@ -75,14 +76,14 @@ using u16 = unsigned short;
 struct BulkPass {
     ShortSeeds seeds;
     const u8* from;          // vectors, in segments of `from_capacity`
-    const u64* from_counts;  // vectors that were to be in each segment; null: one segment, which is full
+    const u64* from_counts;  // vectors offered to each segment, which may be too many; null: one segment, which is full
     u64 from_capacity;       // a multiple of 4 if there are several
     u64 segments;
     u8* to;                  // vectors, in parts of `to_capacity`
-    u64* to_counts;          // vectors that are to be in each part; zeros at first
+    u64* to_counts;          // vectors offered to each part; zeros at first
     u64 to_capacity;
     u16* places;             // null, or by position in `from`: place in the sorted tile; no_place if the vector was put at once
-    u64* runs;               // by tile and part: position in the part (low half), and in the sorted tile, of the tile's run
+    u64* runs;               // by tile and part, for the tile's run: position in the part (low half), first place in the tile
     u8* outcomes;            // by position in `from`; null like `places`
     const u8* to_outcomes;   // by position in `to`
     BatchCounts* counts;     // null, or the batch's counts
@@ -96,7 +97,7 @@ static_assert(sizeof(BulkPass) == 192, "the size in src/backend/cuda/bulk_plan.r
 struct BulkSlices {
     ShortSeeds seeds;
     const u8* vectors;  // in parts of `capacity`, one for each slice
-    const u64* sizes;   // vectors that were to be in each part
+    const u64* sizes;   // vectors offered to each part
     u64 capacity;
     u64 slices;
     u8* outcomes;       // by position in `vectors`, or null
@@ -119,7 +120,7 @@ struct Bulk {
     using Warp = platform::Warp;
     using Block = platform::Block;
 
-    // Vectors of a thread in a tile: 24 to 28 registers, of the 64 that two blocks of a multiprocessor leave.
+    // Vectors of a thread in a tile: with their ranks 30 to 36 registers, of the 64 that two blocks of a multiprocessor leave.
     static constexpr u32 items = width == 1 ? 16 : 24 / width;
     static constexpr u32 threads = 512;
     // Threads of a block that fills slices, and such blocks of a multiprocessor: a slice of 128 KiB leaves room for one.
@@ -211,7 +212,7 @@ struct BulkPartition {
     const BulkPass& pass;
     Unit* sorted;    // the tile, sorted by parts
     u16* parts;      // the part of each of these
-    u64* runs;       // of each part: where its run goes, and where the vectors with room end
+    u64* targets;       // of each part: where its run goes, and where the vectors with room end
     u32* firsts;     // of each part: the place where its run begins; before that, the vectors of the run
     u32* sums;       // of each warp
     u32* overflows;  // parts that have too little room
@@ -225,8 +226,8 @@ struct BulkPartition {
         const u32 size = Of::block() * items;
         sorted = reinterpret_cast<Unit*>(Block::scratch());
         parts = reinterpret_cast<u16*>(sorted + size);
-        runs = reinterpret_cast<u64*>(parts + size);
-        firsts = reinterpret_cast<u32*>(runs + pass.parts);
+        targets = reinterpret_cast<u64*>(parts + size);
+        firsts = reinterpret_cast<u32*>(targets + pass.parts);
         sums = firsts + pass.parts;
         overflows = sums + 32;
     }
@@ -285,7 +286,7 @@ private:
             sorted[place] = unit[item];
             parts[place] = static_cast<u16>(part);
             if (pass.places == nullptr) continue;
-            const bool has_room = place < run_end(runs[part]);
+            const bool has_room = place < run_end(targets[part]);
             pass.places[tile.start + at] = has_room ? static_cast<u16>(place) : Of::no_place;
         }
     }
@@ -318,7 +319,7 @@ private:
             firsts[part] = place;
             const u64 free = room < pass.to_capacity ? pass.to_capacity - room : 0;
             const u32 last = place + static_cast<u32>(free < count ? free : count);
-            runs[part] = static_cast<u32>(number * pass.to_capacity + room - place) | static_cast<u64>(last) << 32;
+            targets[part] = static_cast<u32>(number * pass.to_capacity + room - place) | static_cast<u64>(last) << 32;
             if (pass.places != nullptr)
                 pass.runs[static_cast<u64>(tile.number) * pass.parts + part] = room | static_cast<u64>(place) << 32;
             if (free < count) platform::fetch_add_shared(overflows, 1);
@@ -332,7 +333,7 @@ private:
         Unit* const to = reinterpret_cast<Unit*>(pass.to);
         WARPSET_UNROLL_BY(4)
         for (u32 place = Block::thread(); place < tile.count; place += Of::block()) {
-            const u64 run = runs[parts[place]];
+            const u64 run = targets[parts[place]];
             if (place < run_end(run)) to[run_offset(run) + place] = sorted[place];
             else if (pass.places == nullptr) Of::put_directly(table, sorted[place], pass.counts);
         }

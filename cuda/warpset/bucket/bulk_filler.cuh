@@ -1,18 +1,17 @@
 // Step 2 of bulk find-or-put (bucket/bulk.cuh): a block puts the vectors of a slice, in an *image* of the slice in shared memory.
 //
-// The image of a slot is 0 if the slot is EMPTY, else its vector combined with EMPTY of class 0 by exclusive or. If that would be
-// less than the number of classes, the slot's class is combined with it too: so no vector has the image 0. Searches leave such
-// vectors, and compare all others without knowing the class of a slot.
+// The image of an EMPTY slot is 0. Any other image is the slot's vector XOR EMPTY of class 0, and also XOR the slot's class if
+// that is less than the number of classes; so it is never 0. Vectors with images that small are left, so that searches need not
+// know the class of a slot.
 //
 // Vectors of four words: the image is two halves. The first halves of all slots come before the second ones, so that the first
 // halves of two slots are one access. The first half is combined with a product of the second one, so that vectors which differ
 // only there have different first halves. Both halves of a slot are claimed one after the other, by the rules of core/claim.cuh
-// for a slot of two chunks, where 0 is undecided. So vectors with a half that is 0 are left as well. A slot that holds one is
-// *blocked*: its first half is 1, like that of vectors which resemble EMPTY of the other class. No search looks for these, and
-// such slots are not copied back.
+// for a slot of two chunks, where 0 is undecided. So vectors whose image has a half that is 0 are left as well. A slot that holds
+// one is *blocked*: its first half is set to 1. No search looks for 1, and slots with it are not copied back.
 //
-// In a turn each lane of a warp looks at one bucket for its vector, so all lanes do the same. Searches that are not decided then,
-// because the bucket is full or another vector has won the slot, are kept until there is one for each lane.
+// In a turn each lane of a warp looks at one bucket for its vector, so lanes do not diverge. Undecided searches (the bucket is
+// full, or another vector has won the slot) are kept until they fill a warp.
 //
 // One H200, 2^27 vectors, each twice, fill 0.7: 1.17, 1.39 and 2.17 ms with 1, 2 and 4 words. A warp executes 206, 250 and 359
 // instructions for 32 vectors, and a multiprocessor 2.8, 2.9 and 2.7 of the 4 that it can in a cycle; DRAM is 20 to 43 % busy.
@@ -42,7 +41,7 @@ struct BulkFiller {
     static constexpr u32 slots_per_bucket = typename Table::Layout{}.slots_per_bucket();
     static constexpr u32 bucket_bytes = typename Table::Layout{}.bucket_main_bytes();
 
-    // Slots next to each other have different classes of EMPTY.
+    // Adjacent slots of a bucket have different classes of EMPTY.
     static constexpr u32 classes = 2;
     static_assert(typename Table::Layout{}.empty_classes() == classes);
 
@@ -56,30 +55,30 @@ struct BulkFiller {
     static constexpr u32 in_row = 16 / sizeof(Head), rows = slots_per_bucket / in_row;
 
     // Searches that a warp keeps, at most.
-    static constexpr u32 queue_size = 2 * Warp::size;
+    static constexpr u32 stack_size = 2 * Warp::size;
 
     const Table& table;
     const BulkSlices& bulk;
     Head* heads;         // of the slots of a slice
     u64* second_halves;  // of these
-    u64* queue;          // searches that this warp keeps
+    u64* stack;          // searches that this warp keeps
     u32* left;           // not 0 if vectors of the slice are left
 
-    // Shared memory: the image of a slice, the queues, `left`. Mirrored by `fill_bytes` in src/backend/cuda/bulk_plan.rs.
+    // Shared memory: the image of a slice, the stacks, `left`. Mirrored by `fill_bytes` in src/backend/cuda/bulk_plan.rs.
     WARPSET_FN BulkFiller(const Table& table, const BulkSlices& bulk) : table(table), bulk(bulk)
     {
         u8* const image = Block::scratch();
-        u64* const queues = reinterpret_cast<u64*>(image + slice_bytes());
+        u64* const stacks = reinterpret_cast<u64*>(image + slice_bytes());
         heads = reinterpret_cast<Head*>(image);
         second_halves = reinterpret_cast<u64*>(image + slice_bytes() / 2);
-        queue = queues + Block::thread() / Warp::size * queue_size;
-        left = reinterpret_cast<u32*>(queues + threads() / Warp::size * queue_size);
+        stack = stacks + Block::thread() / Warp::size * stack_size;
+        left = reinterpret_cast<u32*>(stacks + threads() / Warp::size * stack_size);
     }
 
     WARPSET_FN void run() const
     {
-        // If nothing has been put yet, EMPTY need not be read. Another block may count what it has put meanwhile. Then threads of
-        // this one may differ, and some read EMPTY. Relaxed: no other block of this kernel writes to slices of this one.
+        // The slots of an empty table need not be read. If another block counts its vectors first, some threads read EMPTY, to
+        // the same effect. Relaxed: no other block of this kernel writes to slices of this one.
         const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
         const u64 step = platform::Grid::threads() / threads();
         u64 hits = 0;
@@ -109,7 +108,7 @@ private:
         for (u32 unit = thread; unit < units; unit += threads()) {
             // A variable, because the simulated GPU does not see a store of what a call returns.
             u128 image{0, 0};
-            if (!is_empty) image = image_of(slots[unit], Slots16(*this, first, unit));
+            if (!is_empty) image = image_of(slots[unit], Patterns(*this, first, unit));
             write_image(unit, image);
         }
         Block::sync();
@@ -119,7 +118,7 @@ private:
         for (u32 unit = thread; unit < units; unit += threads()) {
             const u128 image = read_image(unit);
             if (has_halves && image.low == blocked) continue;
-            const u128 value = value_of(image, Slots16(*this, first, unit));
+            const u128 value = value_of(image, Patterns(*this, first, unit));
             slots[unit] = value;
         }
         // Relaxed: only the uniqueness of the place matters. The list is read by a later kernel.
@@ -129,11 +128,11 @@ private:
     }
 
     // EMPTY of class 0, repeated, and the class of the first slot, for 16 aligned bytes of a slice.
-    struct Slots16 {
+    struct Patterns {
         u128 empty;
         u32 first_class;
 
-        WARPSET_FN Slots16(const BulkFiller& filler, u64 first_bucket, u32 unit)
+        WARPSET_FN Patterns(const BulkFiller& filler, u64 first_bucket, u32 unit)
         {
             constexpr u32 in_bucket = bucket_bytes / sizeof(u128), slots = 16 / sizeof(Unit);
             const u32 of_bucket = Table::class_of_bucket(first_bucket + unit / in_bucket);
@@ -148,45 +147,50 @@ private:
             }
         }
 
-        // Exchanges the images of EMPTY of class 0 and of 1, if the class of the slot is 1.
-        template <class Word>
-        WARPSET_FN static Word exchange(Word image, u32 slot_class)
-        {
-            return image < classes ? image ^ slot_class : image;
-        }
-        WARPSET_FN u128 exchange(u128 image) const
+        // Exchanges EMPTY of class 0 and of class 1 in slots of class 1.
+        WARPSET_FN u128 with_classes(u128 image) const
         {
             const u32 next_class = first_class ^ 1;
-            if constexpr (sizeof(Unit) == 16) return {exchange(image.low, first_class), image.high};
-            if constexpr (sizeof(Unit) == 8) return {exchange(image.low, first_class), exchange(image.high, next_class)};
-            return {exchange_pair(image.low), exchange_pair(image.high)};
+            if constexpr (sizeof(Unit) == 16) return {with_class(image.low, first_class), image.high};
+            if constexpr (sizeof(Unit) == 8) return {with_class(image.low, first_class), with_class(image.high, next_class)};
+            return {pair_with_classes(image.low), pair_with_classes(image.high)};
         }
 
     private:
-        WARPSET_FN u64 exchange_pair(u64 images) const
+        template <class Word>
+        WARPSET_FN static Word with_class(Word image, u32 slot_class)
         {
-            const u32 low = exchange(static_cast<u32>(images), first_class);
-            return low | static_cast<u64>(exchange(static_cast<u32>(images >> 32), first_class ^ 1)) << 32;
+            return image < classes ? image ^ slot_class : image;
+        }
+        WARPSET_FN u64 pair_with_classes(u64 images) const
+        {
+            const u32 low = with_class(static_cast<u32>(images), first_class);
+            return low | static_cast<u64>(with_class(static_cast<u32>(images >> 32), first_class ^ 1)) << 32;
         }
     };
 
     // The image of 16 bytes of slots, and back.
-    WARPSET_FN static u128 image_of(u128 value, const Slots16& slots)
+    WARPSET_FN static u128 image_of(u128 value, const Patterns& patterns)
     {
-        u128 image = slots.exchange(combined(value, slots.empty));
+        u128 image = patterns.with_classes(mixed(combined(value, patterns.empty)));
         if (has_halves && (image.low == 0) != (image.high == 0)) image.low = blocked;
         return image;
     }
-    WARPSET_FN static u128 value_of(u128 image, const Slots16& slots)
+    WARPSET_FN static u128 value_of(u128 image, const Patterns& patterns)
     {
-        const u128 own = slots.exchange(image);
-        const u64 product = has_halves ? own.high * multiplier : 0;
-        return {own.low ^ product ^ slots.empty.low, own.high ^ slots.empty.high};
+        return combined(mixed(patterns.with_classes(image)), patterns.empty);
     }
-    WARPSET_FN static u128 combined(u128 value, u128 empty)
+
+    // Each of these is its own inverse.
+    template <class Value>
+    WARPSET_FN static Value combined(Value value, Value other)
     {
-        const u64 high = value.high ^ empty.high, product = has_halves ? high * multiplier : 0;
-        return {value.low ^ empty.low ^ product, high};
+        if constexpr (sizeof(Value) == 16) return {value.low ^ other.low, value.high ^ other.high};
+        else return value ^ other;
+    }
+    WARPSET_FN static u128 mixed(u128 image)
+    {
+        return {has_halves ? image.low ^ image.high * multiplier : image.low, image.high};
     }
 
     WARPSET_FN void write_image(u32 unit, u128 image) const
@@ -227,12 +231,12 @@ private:
         u64* marks;
         u8* outcomes;  // null if they are not wanted
         u32 hits = 0;  // of this lane
-        u32 kept = 0;  // searches in the queue
+        u32 kept = 0;  // searches on the stack
         bool some_left = false;
     };
 
-    // Result of a look at a bucket besides outcomes: the search goes on. Pending: the vector is left.
-    static constexpr u32 goes_on = 0x80;
+    // Results of a look at a bucket, besides New and Seen: the vector is left, or the search goes on.
+    static constexpr u32 is_left = static_cast<u32>(Outcome::Pending), goes_on = 0x80;
 
     WARPSET_FN u32 put_vectors(u64 slice, u32 count) const
     {
@@ -264,7 +268,7 @@ private:
                 Search search{};
                 Unit vector{};
                 if (has_vector) {
-                    search = Search::unpack(queue[progress.kept + Warp::lane()]);
+                    search = Search::unpack(stack[progress.kept + Warp::lane()]);
                     vector = platform::load_input(vectors + search.at);
                 }
                 // Other lanes write there next.
@@ -277,17 +281,17 @@ private:
         return progress.hits;
     }
 
-    // A turn of the warp: each lane that has a vector looks at one bucket, or, if no others will fill the warp, at all that it
-    // needs. Searches that go on are kept.
+    // A turn of the warp: each lane that has a vector looks at one bucket; in the last turn it goes on until its search ends.
+    // Otherwise searches that go on are kept.
     WARPSET_FN void take_turn(Progress& progress, Search& search, Unit vector, bool has_vector, bool is_last) const
     {
         u32 result = 0;
         if (has_vector) {
-            result = look(vector, search);
-            while (is_last && result == goes_on) result = look(vector, search);
+            result = probe_bucket(vector, search);
+            while (is_last && result == goes_on) result = probe_bucket(vector, search);
             progress.hits += result == static_cast<u32>(Outcome::New);
             if (progress.outcomes && result != goes_on) progress.outcomes[search.at] = static_cast<u8>(result);
-            if (result == static_cast<u32>(Outcome::Pending)) {
+            if (result == is_left) {
                 progress.some_left = true;
                 // Relaxed: a later kernel reads the marks. Each bit is added once.
                 platform::add_relaxed(progress.marks + search.at / 64, u64{1} << search.at % 64);
@@ -298,24 +302,24 @@ private:
         const u32 place = progress.kept + platform::population_count(going_on & ((1u << Warp::lane()) - 1));
         // A variable, as in `fill`.
         const u64 packed = search.pack();
-        if (result == goes_on) queue[place] = packed;
+        if (result == goes_on) stack[place] = packed;
         progress.kept += platform::population_count(going_on);
         Warp::sync();
     }
 
-    // Looks at one bucket for a vector, and claims a slot for it.
-    WARPSET_FN u32 look(Unit vector, Search& search) const
+    // Looks for a vector in one bucket, and claims a slot for it.
+    WARPSET_FN u32 probe_bucket(Unit vector, Search& search) const
     {
         Head head;
         u64 second_half = 1;
-        split(vector, head, second_half);
-        if (head < classes || second_half == 0) return static_cast<u32>(Outcome::Pending);
+        encode(vector, head, second_half);
+        if (head < classes || second_half == 0) return is_left;
         Head* const bucket = heads + search.bucket * slots_per_bucket;
         platform::Row<Head, in_row> seen[rows];
         WARPSET_UNROLL
         for (u32 row = 0; row < rows; ++row) platform::load_row_shared(bucket + row * in_row, seen[row]);
-        // The first slot that is EMPTY, or, with halves, has this head: from `search.slot` on, because another vector has decided
-        // a slot with this head before. A slot that has a whole vector is final, so all may be compared.
+        // The first slot that is EMPTY or, with halves, has this head. Slots before `search.slot` are skipped: other vectors hold
+        // them. Without halves all slots may be compared: a head that is not 0 is a whole vector.
         u32 found = slots_per_bucket;
         bool equals = false;
         WARPSET_UNROLL
@@ -336,7 +340,7 @@ private:
             const bool stays = probe.advance_in_slice(search.bucket, table.view);
             search.probes = probe.probes;
             search.slot = 0;
-            return stays ? goes_on : static_cast<u32>(Outcome::Pending);
+            return stays ? goes_on : is_left;
         }
         // Relaxed: the value read is the value compared. Only threads of this block use the slice.
         Decision decided = equals ? Decision::Agreed : claim(bucket + found, head);
@@ -357,17 +361,16 @@ private:
     }
 
     // The image of a vector.
-    template <class Vector>
-    WARPSET_FN void split(Vector vector, Head& head, u64& second_half) const
+    WARPSET_FN void encode(Unit vector, Head& head, u64& second_half) const
     {
-        Vector empty;
+        Unit empty;
         table.empty_chunk(0, empty);
         if constexpr (has_halves) {
-            const u128 image = combined(vector, empty);
+            const u128 image = mixed(combined(vector, empty));
             head = image.low;
             second_half = image.high;
         } else {
-            head = vector ^ empty;
+            head = combined(vector, empty);
         }
     }
 };

@@ -49,8 +49,8 @@
 // (rows behind the slots).
 //
 // "Decided and different" must be seen in one atomic access of the whole chunk: a torn view could show a chunk that is neither
-// EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are such accesses. So is each
-// load of `Warp::match_bucket` (platform/cpu), which reads the chunks of several slots. Nothing else is used.
+// EMPTY nor its final value. `load_relaxed` and the value that a failed compare-and-swap returns are such accesses. So are the
+// loads of `Warp::match_bucket` (platform/cpu) and of each chunk of a `Row`, which read several slots. Nothing else is used.
 //
 // Relaxed order, device scope, for both: the value read is the value compared, and no other location is read because of it.
 //

@@ -8,15 +8,16 @@ use crate::layout::view::BatchView;
 /// Whether a batch is put *in bulk*: sorted by the parts of the table that its vectors belong to, and then put part by part.
 ///
 /// Only bucket tables of 1, 2 and 4 words on a GPU, from 65,536 slots on, take batches in bulk, and only batches that report no
-/// references. (A block needs 41, 74 or 148 KB of shared memory, and 4 words need compute capability 9.0 or more.) Every other
-/// batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors of 1 or 2 words took 0.38 to 0.53 of the
-/// time of ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.46 to 0.63 with outcomes; vectors
-/// of 4 words took 0.59 to 0.82, and 0.68 to 0.97. Batches may take longer in bulk if they are small against the table, or if a
-/// few vectors are most of the batch.
+/// references. (A block needs up to 62, 74 or 148 KB of shared memory, and 4 words need compute capability 9.0 or more.) Every
+/// other batch is put in the ordinary way, with the same results. On one H200, 2^27 vectors of 1 or 2 words took 0.38 to 0.53 of
+/// the time of ordinary find-or-put into empty tables, which they filled to 0.25 up to 0.95, and 0.46 to 0.63 with outcomes;
+/// vectors of 4 words took 0.59 to 0.82, and 0.68 to 0.97. Batches may take longer in bulk if they are small against the table,
+/// or if a few vectors are most of the batch.
 ///
-/// The copies take 2.1 to 2.6 times the bytes of the vectors, and up to 9 bytes for each outcome. This memory is kept for later
-/// batches in bulk of the table, until the table grows or is dropped. If it is not free, or not within the
-/// [memory limit](crate::MemoryLimit) of the table, the batch is put in the ordinary way.
+/// The copies of a batch that is large against the table take at most 2.6 times its bytes, and up to 9 bytes for each outcome;
+/// those of a small one take relatively more. This memory is kept for later batches in bulk of the table, until the table grows
+/// or is dropped. If it is not free, or not within the [memory limit](crate::MemoryLimit) of the table, the batch is put in the
+/// ordinary way.
 ///
 /// A batch in bulk needs the table alone, as growth does: it waits for other calls and for all work on the GPU, and others wait
 /// for it ([Which call waits for what](crate::threads_and_streams#which-call-waits-for-what)). A kernel of your own must not use

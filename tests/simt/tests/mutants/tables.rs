@@ -28,7 +28,7 @@ const BULK_MUTANTS: &[Mutant] = &[
     Mutant {
         what: "bulk: vectors whose walk leaves the slice are left",
         file: "warpset/bucket/bulk_filler.cuh",
-        from: "return stays ? goes_on : static_cast<u32>(Outcome::Pending);",
+        from: "return stays ? goes_on : is_left;",
         to: "return stays ? goes_on : static_cast<u32>(Outcome::Full);",
     },
     Mutant {
