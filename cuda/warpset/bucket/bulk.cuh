@@ -51,8 +51,8 @@
 // ms.
 //
 // Not for levels of the model checker: a large level has a tenth as many successors as the table has slots, where bulk is slower
-// even before they are written to memory. Not for batches of ranks, which are smaller. Not for compact tables, whose keys are
-// stored in two levels, and not for vectors of 3 words, whose slots have 4.
+// even before they are written to memory. Not for batches of ranks, which would then wait for a pass over the table in each
+// round. Not for compact tables, whose keys are stored in two levels, and not for vectors of 3 words, whose slots have 4.
 //
 // Tried and dropped on CPU threads: 2^24 vectors of 1 and 2 words, partitioned in one pass through buffers of one cache line for
 // each slice, then put without atomics, a slice at a time. Partitioning alone took 0.43 to 0.86 of the time of ordinary
@@ -212,7 +212,7 @@ struct BulkPartition {
     const BulkPass& pass;
     Unit* sorted;    // the tile, sorted by parts
     u16* parts;      // the part of each of these
-    u64* targets;       // of each part: where its run goes, and where the vectors with room end
+    u64* targets;    // of each part: where its run goes, and where the vectors with room end
     u32* firsts;     // of each part: the place where its run begins; before that, the vectors of the run
     u32* sums;       // of each warp
     u32* overflows;  // parts that have too little room
@@ -353,7 +353,7 @@ template <class Table>
 struct BulkReplay {
     using Of = Bulk<Table>;
     using Block = platform::Block;
-    static constexpr u32 lanes = 8;                      // that copy a run
+    static constexpr u32 lanes = 8;                     // that copy a run
     static constexpr u32 rounds = (Of::items + 3) / 4;  // in each of these a thread has four vectors of a tile
 
     const BulkPass& pass;
@@ -373,7 +373,7 @@ struct BulkReplay {
         for (u32 number = static_cast<u32>(platform::Grid::thread() / threads); number < tiles; number += step) {
             const BulkTile tile(pass, number, size);
             if (tile.count == 0) continue;
-            // Four places at a time; requested before the runs, because they are needed after these.
+            // Four places at a time, at the end with padding of the array. They are requested before the runs, and needed after.
             u64 places[rounds]{};
             WARPSET_UNROLL
             for (u32 round = 0; round < rounds; ++round) {
@@ -395,7 +395,7 @@ struct BulkReplay {
 private:
     WARPSET_FN static u32 first_of(u32 round) { return (round * Of::block() + Block::thread()) * 4; }
 
-    // Reads whole words. The first and the last may have bytes of other runs, or of none.
+    // Reads whole words. The first and the last may have bytes of other runs, or padding of the array.
     WARPSET_FN void copy_run(const BulkTile& tile, u32 part) const
     {
         const u32 first = static_cast<u32>(runs[part] >> 32), room = static_cast<u32>(runs[part]);

@@ -15,7 +15,8 @@
 //
 // One H200, 2^27 vectors, each twice, fill 0.7: 1.17, 1.39 and 2.17 ms with 1, 2 and 4 words. A warp executes 206, 250 and 359
 // instructions for 32 vectors, and a multiprocessor 2.8, 2.9 and 2.7 of the 4 that it can in a cycle; DRAM is 20 to 43 % busy.
-// Tried, with the times of 2 words relative to this:
+// (Events around the kernel and `ncu --clock-control none`, in a program that launches it with the arguments of a batch.) Tried,
+// with the times of 2 words relative to this (2.1, 2, 1.6 and 2.3 are products of two measured ratios):
 //
 //   - Lanes that each go on by themselves as soon as their vector is put (380 instructions): 1.5; with 1 word 1.33, with 4 words
 //     1.5. At fill 0.25 only 0.98, and 0.86 with 1 word. Two vectors of a lane hashed together: 2.1; four hashed before, and kept
@@ -81,15 +82,15 @@ struct BulkFiller {
         // the same effect. Relaxed: no other block of this kernel writes to slices of this one.
         const bool is_empty = platform::load_relaxed(table.view.stored) == 0;
         const u64 step = platform::Grid::threads() / threads();
-        u64 hits = 0;
+        u32 hits = 0;  // of this thread; those of a warp are fewer than 2^32, too
         for (u64 slice = platform::Grid::thread() / threads(); slice < bulk.slices; slice += step) {
             const u64 offered = bulk.sizes[slice];
             const u32 count = static_cast<u32>(offered < bulk.capacity ? offered : bulk.capacity);
             if (count != 0) hits += fill(slice, count, is_empty);
         }
-        // The hits of a thread are fewer than 2^32, and so are those of a warp.
-        const u32 sum = Warp::sum_up_to(static_cast<u32>(hits));
+        const u32 sum = Warp::sum_up_to(hits);
         if (Warp::lane() != Warp::size - 1 || sum == 0) return;
+        // Relaxed: the counts are read after the kernel.
         platform::add_relaxed(table.view.stored, sum);
         if (bulk.counts) platform::add_relaxed(&bulk.counts->hits, sum);
     }
@@ -277,6 +278,7 @@ private:
             }
             if (no_more) break;
         }
+        // Relaxed: one thread reads it behind a barrier.
         if (progress.some_left) platform::fetch_add_shared(left, 1);
         return progress.hits;
     }

@@ -17,7 +17,7 @@ use crate::layout::view::BatchView;
 /// The copies of a batch that is large against the table take at most 2.6 times its bytes, and up to 9 bytes for each outcome;
 /// those of a small one take relatively more. This memory is kept for later batches in bulk of the table, until the table grows
 /// or is dropped. If it is not free, or not within the [memory limit](crate::MemoryLimit) of the table, the batch is put in the
-/// ordinary way.
+/// ordinary way. The first batch in bulk compiles its kernels, which takes about a second if they are not kept on disk.
 ///
 /// A batch in bulk needs the table alone, as growth does: it waits for other calls and for all work on the GPU, and others wait
 /// for it ([Which call waits for what](crate::threads_and_streams#which-call-waits-for-what)). A kernel of your own must not use
@@ -50,14 +50,14 @@ const MOST_PARTS: u64 = 1024;
 /// Most slices that one pass divides a batch by.
 const MOST_IN_ONE_PASS: u64 = 512;
 
-/// Alignment of the arrays in scratch memory, in bytes.
+/// Alignment of the arrays in scratch memory, in bytes. The kernels read whole words, also at the end of an array.
 const ALIGNMENT: u64 = 256;
 
 impl Spec {
     /// Bytes of a vector, if tables of this spec take batches in bulk: a vector is one chunk, and has no padding.
     pub(crate) fn bulk_bytes(&self) -> Option<u64> {
         let bytes = self.width() * 4;
-        let has_kernels = matches!(self.width(), 1 | 2 | 4) && bytes <= self.chunk_bytes();
+        let has_kernels = ShortSeeds::are_for(self.width()) && bytes <= self.chunk_bytes();
         (self.kind == Kind::Bucket && has_kernels).then_some(bytes as u64)
     }
 
@@ -79,6 +79,13 @@ impl Spec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct ShortSeeds(pub [[u64; 2]; 5]);
+
+impl ShortSeeds {
+    /// Whether vectors of `width` words have a hash by these seeds.
+    pub const fn are_for(width: usize) -> bool {
+        matches!(width, 1 | 2 | 4)
+    }
+}
 
 /// A pass of the partition: `warpset::BulkPass` of bulk.cuh. Public for the simulated GPU of the tests.
 #[doc(hidden)]
@@ -172,6 +179,7 @@ impl BulkPlan {
         has_outcomes: bool,
     ) -> Self {
         let parts = slices.div_ceil(1 << shift);
+        assert!(shift == 0 || capacities[0].is_multiple_of(4), "segments of {} vectors begin inside of a word", capacities[0]);
         let pass = |segments, from_capacity, parts, to_capacity, shift| BulkPass {
             segments,
             from_capacity,

@@ -50,7 +50,7 @@ impl CudaStore {
     /// Seeds of the hash, if vectors have one, two or four words; otherwise zeros.
     pub(super) fn short_seeds(&self) -> Result<ShortSeeds> {
         let (mut seeds, width) = (ShortSeeds::default(), self.spec.width());
-        if matches!(width, 1 | 2 | 4) {
+        if ShortSeeds::are_for(width) {
             // SAFETY: memory of this GPU, which has a pair of seeds for each word and one more. Nothing writes to it.
             unsafe { self.machine.read(*self.seeds, 0, bytemuck::cast_slice_mut(&mut seeds.0[..=width]))? };
         }

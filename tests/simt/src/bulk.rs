@@ -6,7 +6,9 @@ use crate::explorer::{Program, Wrong};
 use crate::machine::{Ending, Grid, WARP};
 use crate::memory::{Memory, Use};
 use crate::stress::{Batch, batch, pool};
-use crate::table::{BatchView, BulkArgument, BulkPass, BulkPlan, Config, FULL, Kernels, NEW, SEEN, Table, argument, wrong};
+use crate::table::{
+    BatchView, BulkArgument, BulkPass, BulkPlan, Config, FULL, Kernels, NEW, SEEN, ShortSeeds, Table, argument, wrong,
+};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -35,7 +37,7 @@ struct Case {
 impl BulkPut {
     /// Whether a spec has the kernels.
     pub fn exists(kernels: &Kernels) -> bool {
-        matches!(kernels.width(), 1 | 2 | 4) && 4 * kernels.slot_words() <= kernels.chunk_bytes as usize
+        ShortSeeds::are_for(kernels.width()) && 4 * kernels.slot_words() <= kernels.chunk_bytes as usize
     }
 
     pub fn new(kernels: &'static Kernels) -> Self {

@@ -83,7 +83,7 @@ impl Program for SliceGrowth {
         let grow = Box::new(GrowArgument {
             view: table.view,
             larger: larger.view,
-            seeds: if matches!(kernels.width(), 1 | 2 | 4) { table.short_seeds(memory) } else { ShortSeeds::default() },
+            seeds: if ShortSeeds::are_for(kernels.width()) { table.short_seeds(memory) } else { ShortSeeds::default() },
             slices_a_part: slices_a_part as u32,
             is_staged: is_staged.into(),
             first: 0,

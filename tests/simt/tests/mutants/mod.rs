@@ -106,7 +106,7 @@ fn survives(group: &Group, mutant: &Mutant) -> bool {
     let changed = &copies[usize::from(!mutant.is_of_headers())];
     fs::write(changed.join(mutant.file), mutant.text()).expect("a copy can be written");
 
-    // Or the tests have crashed.
+    // A test fails, or the tests crash before their summary.
     let fails = |text: &str| text.lines().any(|line| line.ends_with("... FAILED")) || !text.contains("test result: ");
     let mut texts = group.modules.iter().map(|module| run(module, group, &copies, mutant));
     let text = texts.find(|text| fails(text)).unwrap_or_default();
