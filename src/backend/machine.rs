@@ -152,6 +152,9 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
         self.new_store(parameters)
     }
 
+    /// Makes a table, without a filter, of memory that has its content.
+    fn store_of(&self, table: TableMemory) -> Result<Box<dyn Store>>;
+
     /// Allocates zeroed host memory that the machine copies from and to directly. `None` if plain memory is as good.
     fn new_host_buffer(&self, bytes: usize) -> Result<Option<Box<dyn HostBuffer>>>;
 
@@ -226,14 +229,6 @@ pub(crate) trait Store: Any + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// to `spare` bytes of additional memory. `None`: nothing was done, and the caller puts the vectors into an empty table. This
     /// is the default.
     fn grown(&self, _parameters: &Parameters<'_>, _slots: u64, _spare: u64) -> Result<Option<(Box<dyn Store>, Counts)>> {
-        Ok(None)
-    }
-
-    /// Replaces the slots of a tree table by slots that `parameters` describe, with as many nodes as before, and moves the roots
-    /// there from the present `slots` slots. Nodes stay where they are, and nothing else uses the table. Returns the counts; if
-    /// some roots found no slot, the table is unchanged. `None`: nothing was done, because roots cannot be moved without their
-    /// nodes. This is the default, because kernels for roots alone would have to be compiled.
-    fn move_roots(&mut self, _parameters: &Parameters<'_>, _slots: u64) -> Result<Option<Counts>> {
         Ok(None)
     }
 

@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::Result;
 use crate::layout::options::{Addresses, Parameters};
-use crate::layout::view::View;
+use crate::layout::view::{Geometry, View};
 use crate::layout::{Kind, Spec, TablePart};
 use std::any::Any;
 use std::ops::Deref;
@@ -183,6 +183,27 @@ impl TableMemory {
         };
         table.view = parameters.view(&table.addresses(), &geometry);
         Ok(table)
+    }
+
+    /// The table of roots with which this table of trees begins (tree/table.cuh), of these parameters.
+    ///
+    /// # Safety
+    ///
+    /// It uses the memory of this table, which must outlive it.
+    pub(crate) unsafe fn of_roots(&self, parameters: &Parameters<'_>, geometry: &Geometry) -> Self {
+        let lent = |memory: &Memory| Memory::new(memory.address, memory.bytes, ());
+        let mut roots = Self {
+            spec: parameters.spec,
+            view: parameters.view(&Addresses::default(), geometry),
+            slots: lent(&self.slots),
+            seeds: lent(&self.seeds),
+            nodes: None,
+            stored: lent(&self.stored),
+            rows: None,
+            displaced: Mutex::default(),
+        };
+        roots.view = parameters.view(&roots.addresses(), geometry);
+        roots
     }
 
     /// Addresses of the parts of the table.

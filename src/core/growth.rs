@@ -324,8 +324,8 @@ impl RawTable {
         if spec.is_indexed() {
             return self.reindex(&mut sized, &parameters, u64::MAX);
         }
-        if spec.is_tree() && parameters.node_buckets == sized.node_buckets && self.move_roots(&mut sized, &parameters)? {
-            return Ok(());
+        if spec.is_tree() && parameters.node_buckets == sized.node_buckets {
+            return self.move_roots(&mut sized, &parameters, spare);
         }
         // More slots may be what they lack.
         if let Err(error) = sized.complete()
@@ -343,20 +343,7 @@ impl RawTable {
             let (taken, needed) = (self.bytes_of(&sized), spec.bytes(&geometry, buckets));
             return Err(Error::MemoryLimit { taken, needed, limit: needed.saturating_add(spare) });
         }
-        let mut larger = match sized.store.grown(&parameters, now.slots, spare)? {
-            Some((store, counts)) => {
-                let larger = TableState::of(store, &parameters);
-                if counts.full > 0 {
-                    return Err(no_slots(&sized, &larger, self.slots_of(&larger), counts.full_nodes)?);
-                }
-                larger
-            }
-            None => {
-                let larger = TableState::new(&self.device, &parameters)?;
-                self.move_all(&sized, &larger, now.slots, &|slots| sized.store.rehash_into(&*larger.store, slots))?;
-                larger
-            }
-        };
+        let mut larger = self.second_table(&sized, &parameters, spare)?;
         // Remembers the counts of the new table, which has no nodes of rejected vectors: these nodes were not moved.
         if larger.spec.is_tree() {
             self.remember(larger.stored()?);
@@ -382,22 +369,24 @@ impl RawTable {
         grown
     }
 
-    /// Moves the roots of a tree table to slots of another size, and leaves its nodes where they are. Returns false if the
-    /// machine cannot do this; then nothing has changed.
+    /// Makes a table of another size that has the vectors of `from`, by the growth of its machine or by find-or-put. `spare`: as
+    /// for [`grow_from_beside`](Self::grow_from_beside).
     ///
-    /// When whole trees were put into the larger table, an exploration of 18 million states from 2^20 slots (anderson.6, 3 words,
-    /// a tree table, two threads) took 42 to 43 s of user time. It takes 32 s now, and 28 to 33 s with the right capacity.
-    fn move_roots(&self, sized: &mut TableState, parameters: &Parameters<'_>) -> Result<bool> {
-        let Some(counts) = sized.store.move_roots(parameters, self.slots_of(sized))? else { return Ok(false) };
+    /// # Errors
+    ///
+    /// [`Error::TableFull`] if some vectors find no slot or no node there.
+    pub(super) fn second_table(&self, from: &TableState, parameters: &Parameters<'_>, spare: u64) -> Result<TableState> {
+        let slots = self.slots_of(from);
+        let Some((store, counts)) = from.store.grown(parameters, slots, spare)? else {
+            let larger = TableState::new(&self.device, parameters)?;
+            self.move_all(from, &larger, slots, &|slots| from.store.rehash_into(&*larger.store, slots))?;
+            return Ok(larger);
+        };
+        let larger = TableState::of(store, parameters);
         if counts.full > 0 {
-            let slots = parameters.spec.slots(&self.geometry.of_spec(parameters.spec), parameters.buckets);
-            let [offered, _] = sized.store.stored()?;
-            let (rejected, stored) = (counts.full, offered - counts.full);
-            return Err(Error::TableFull { rejected, for_nodes: 0, offered, stored, slots, cause: None });
+            return Err(no_slots(from, &larger, self.slots_of(&larger), counts.full_nodes)?);
         }
-        // References name slots, so they are stale now.
-        (sized.spec, sized.buckets, sized.generation) = (parameters.spec, parameters.buckets, Generation::next());
-        Ok(true)
+        Ok(larger)
     }
 
     /// Puts vectors of `from`, which has `slots` slots, into the empty table `to`. `rehash` puts the vectors of a range of slots.

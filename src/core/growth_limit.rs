@@ -142,20 +142,23 @@ impl RawTable {
         let filter_bytes = self.options.filter_bytes(spec.slots(&geometry, buckets));
         let of_slots = spec.bytes(&geometry, buckets).checked_add(node_bytes(node_buckets))?.checked_add(filter_bytes)?;
         let (slots, row) = (spec.slots(&geometry, buckets), if spec.is_indexed() { spec.row_bytes(1) } else { 0 });
+        // Slots of trees that grow alone leave the nodes where they are (roots.rs).
+        let keeps_nodes = spec.is_tree() && size::node_buckets(from.nodes).is_ok_and(|now| now == node_buckets);
+        let (moved, kept) = if keeps_nodes { (spec.of_roots(), node_bytes(node_buckets)) } else { (spec, 0) };
         let list = match (spec.is_indexed(), self.device.is_gpu()) {
             // A GPU that makes an index lists the rows, with 8 bytes for each.
             (true, true) => slots.checked_mul(8)?,
             // A CPU needs at most a bit for each slot of the smaller table.
             (false, false) => from.slots.div_ceil(8),
             // A GPU lists the slots whose vectors are left, and then has these (backend/cuda/growth.rs).
-            (false, true) if spec.kind == Kind::Bucket => size::most_left(from.slots).checked_mul(8 + spec.width() as u64 * 4)?,
+            (false, true) if moved.kind == Kind::Bucket => size::most_left(from.slots).checked_mul(8 + moved.width() as u64 * 4)?,
             _ => 0,
         };
         let in_place = self.bytes_in_place(from, spec, buckets);
         Some(Bytes {
             new: match in_place {
                 Some(new) => new,
-                None => of_slots.checked_add(list)?,
+                None => (of_slots - kept).checked_add(list)?,
             },
             in_place: in_place.is_some(),
             until_next: of_slots + (slots as f64 * GROW_AT_FILL) as u64 * row,

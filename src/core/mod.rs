@@ -19,6 +19,7 @@ pub(crate) mod relocation;
 pub(crate) mod request;
 pub(crate) mod results;
 pub(crate) mod retain;
+mod roots;
 mod row_memory;
 mod schedule;
 pub(crate) mod stats;

@@ -75,6 +75,11 @@ impl Spec {
         if self.is_compact() { Some((self.key_bits, self.slot_bits)) } else { None }
     }
 
+    /// Spec of the table of roots with which a table of trees begins.
+    pub(crate) const fn of_roots(self) -> Self {
+        Self { kind: self.kind.of_roots(), width: self.hashed_words(), strategy: Strategy::DEFAULT, ..self }
+    }
+
     /// Number of hashed words: those of a vector, or of the root pair in a tree table.
     pub(crate) const fn hashed_words(&self) -> u32 {
         if self.is_tree() { Self::ROOT_WORDS as u32 } else { self.width }

@@ -1,4 +1,4 @@
-//! Growth of bucket tables, and of the roots of trees that lie in one, in the order of the buckets.
+//! Growth of bucket tables in the order of the buckets.
 //!
 //! The algorithm, and why it is faster than find-or-put of all vectors, is in cuda/warpset/bucket/growth.cuh.
 
@@ -21,31 +21,19 @@ const BITS: u64 = u64::BITS as u64;
 
 /// Whether the slots of a second table with this spec are filled here (cuda/cpu_kernels/growth.cpp).
 pub(super) fn is_filled_in_order(spec: Spec) -> bool {
-    spec.kind.of_roots() == Kind::Bucket && spec.hashed_words() <= 9
+    spec.kind == Kind::Bucket && spec.width() <= 9
 }
 
-/// A bucket table that grows, or a table of trees whose roots lie in one.
-#[derive(Clone, Copy)]
-pub(super) struct Growing<'a> {
-    pub spec: Spec,
-    /// The table, which has `slots` slots.
-    pub from: &'a View,
-    pub slots: u64,
-    /// The larger table.
-    pub to: &'a View,
-}
-
-/// Fills the slots of a table with the vectors, or roots, of another one, whatever its memory holds. Returns the counts: those
-/// that found no slot are `full`. It needs a bit for each slot of the smaller table besides.
+/// Fills a table, whatever its memory holds, with the vectors of a smaller one, which has `slots` slots. Returns the counts:
+/// vectors that found no slot are `full`. It needs a bit for each slot of the smaller table besides.
 ///
 /// # Safety
 ///
 /// Both views are of tables with this spec, for which [`is_filled_in_order`] holds, and without a filter. `from` has that number
 /// of slots. Nothing else uses either table.
-pub(super) unsafe fn fill(threads: usize, growing: Growing<'_>) -> Result<Counts> {
-    let Growing { spec, from, slots, to } = growing;
-    let table = |view| if spec.is_tree() { CpuView::of_roots(spec, view) } else { CpuView::of(spec, view) };
-    let words = spec.hashed_words() as usize;
+pub(super) unsafe fn fill(threads: usize, spec: Spec, (from, slots): (&View, u64), to: &View) -> Result<Counts> {
+    let table = |view| CpuView::of(spec, view);
+    let words = spec.width();
     let mut left = zeroed::<u64>(slots.div_ceil(BITS) as usize)?;
     let left = LeftVectors::of_bits(&mut left);
     let (mut parts, mut slices_a_part) = (0, 0);

@@ -5,7 +5,7 @@ use super::kernels::{CpuView, geometry, run};
 use super::reserved::Reserved;
 use super::store::CpuStore;
 use super::system_memory::{check_memory, free_memory, name, new_memory};
-use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
+use crate::backend::{HostBuffer, Machine, Memory, Region, Store, TableMemory};
 use crate::host::fill_repeatedly;
 use crate::layout::limits::MAX_THREADS;
 use crate::layout::options::Parameters;
@@ -87,6 +87,10 @@ impl Machine for CpuMachine {
 
     fn new_unfilled_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
         Ok(Box::new(CpuStore::unfilled(parameters, *self)?))
+    }
+
+    fn store_of(&self, table: TableMemory) -> Result<Box<dyn Store>> {
+        Ok(Box::new(CpuStore { table, machine: *self, filter: None }))
     }
 
     fn spare_cells(&self) -> u32 {

@@ -25,7 +25,6 @@ mod pages;
 mod rank;
 mod rehash;
 mod reserved;
-mod roots;
 mod store;
 mod system_memory;
 mod threads;

@@ -1,7 +1,7 @@
 //! One table in the memory of this process, searched by its threads.
 
 use super::filter::Filter;
-use super::growth::{Growing, fill, is_filled_in_order};
+use super::growth::{fill, is_filled_in_order};
 use super::kernels::{CpuView, export, geometry, run, warpset_cpu_find, warpset_cpu_find_or_put, warpset_cpu_upsert};
 use super::machine::{CpuMachine, PIECE};
 use super::rehash::{put_all, rehash};
@@ -200,15 +200,10 @@ impl Store for CpuStore {
             return Ok(None);
         }
         let larger = Self::unfilled(parameters, self.machine)?;
-        let growing = Growing { spec: self.spec, from: &self.view, slots, to: &larger.view };
         // SAFETY: both are bucket tables of one spec without a filter. Nothing uses the larger table yet, and the caller has
         // exclusive access to this one.
-        let counts = unsafe { fill(self.machine.threads, growing)? };
+        let counts = unsafe { fill(self.machine.threads, self.spec, (&self.view, slots), &larger.view)? };
         Ok(Some((Box::new(larger), counts)))
-    }
-
-    fn move_roots(&mut self, parameters: &Parameters<'_>, slots: u64) -> Result<Option<Counts>> {
-        self.move_roots_alone(parameters, slots)
     }
 
     fn search_batch(&self, tag: u64, batch: &mut HostBatch<'_>, progress: &mut BatchProgress<'_>) -> Result<Counts> {

@@ -6,7 +6,7 @@ use super::gpu_state::GpuState;
 use super::reserved::ReservedMemory;
 use super::store::{CudaStore, argument, view_argument};
 use super::{Current, Gpu, chunk_bytes, cuda, nvrtc, pass};
-use crate::backend::{HostBuffer, Machine, Memory, Region, Store};
+use crate::backend::{HostBuffer, Machine, Memory, Region, Store, TableMemory};
 use crate::layout::options::Parameters;
 use crate::layout::view::{Geometry, View};
 use crate::layout::{Kernel, Spec};
@@ -181,6 +181,10 @@ impl Machine for CudaMachine {
 
     fn new_store(&self, parameters: &Parameters<'_>) -> Result<Box<dyn Store>> {
         Ok(Box::new(CudaStore::new(self, parameters)?))
+    }
+
+    fn store_of(&self, table: TableMemory) -> Result<Box<dyn Store>> {
+        Ok(Box::new(CudaStore::of_memory(self, table)?))
     }
 
     fn spare_cells(&self) -> u32 {

@@ -77,15 +77,20 @@ impl CudaStore {
 
     /// A table whose slots and nodes the caller fills, or clears, before anything else.
     pub(super) fn unfilled(machine: &CudaMachine, parameters: &Parameters<'_>) -> Result<Self> {
+        Self::of_memory(machine, TableMemory::new(machine, parameters)?)
+    }
+
+    /// [`Machine::store_of`].
+    pub(super) fn of_memory(machine: &CudaMachine, table: TableMemory) -> Result<Self> {
         let gpu = machine.gpu();
-        let kernels = machine.shared.kernels(parameters.spec)?;
-        let table = TableMemory::new(machine, parameters)?;
+        let kernels = machine.shared.kernels(table.spec)?;
         let workspace_bytes = kernels.workspace_bytes(gpu);
         let workspace = if workspace_bytes > 0 { Some(Workspace::new(gpu, workspace_bytes)?) } else { None };
         // H200, walks of 2^27 states, even and skewed (`cargo bench --bench walks`), whole / changes in G/s, nodes in L2: 4 words
         // 13.2 / 11.2; 6 words 13.5 / 12.2, 12.2 / 10.8; 8 words 13.1 / 12.4, 13.2 / 12.4; 12 words 8.6 / 10.1, 8.0 / 8.4. Nodes
         // that are not in L2 cost a random access each.
-        let incremental_pays = parameters.spec.width() > 8 || parameters.node_bytes() > gpu.l2_bytes;
+        let node_bytes = table.nodes.as_ref().map_or(0, |nodes| nodes.bytes);
+        let incremental_pays = table.spec.width() > 8 || node_bytes > gpu.l2_bytes;
         let store = Self {
             table,
             machine: machine.clone(),
