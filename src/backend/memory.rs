@@ -189,7 +189,7 @@ impl TableMemory {
     ///
     /// # Safety
     ///
-    /// It uses the memory of this table, which must outlive it.
+    /// This table must outlive the result, which uses its memory.
     pub(crate) unsafe fn of_roots(&self, parameters: &Parameters<'_>, geometry: &Geometry) -> Self {
         let lent = |memory: &Memory| Memory::new(memory.address, memory.bytes, ());
         let mut roots = Self {

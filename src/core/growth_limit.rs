@@ -19,11 +19,11 @@ use std::sync::atomic::Ordering;
 /// Fill up to which every vector finds a slot.
 pub(super) const FULL: f64 = 0.95;
 
-/// Number of nodes that a table gets, as a multiple of the forecast. If a tenth of the nodes is missing, a tenth of the slots
-/// stays empty; if there are a tenth too many, they take a twentieth of the memory. In eight searches, forecasts made at a
-/// sixteenth to an eighth of the states were 0.89 to 1.48 times the nodes that were needed, and in half of the searches less than
-/// 0.95.
-const MORE_NODES: f64 = 1.05;
+/// Bytes of nodes that a table gets besides the forecast ones, as a share of the bytes of its slots. If nodes are too many, some
+/// memory is lost; if they are too few, most of it may be, because slots stay empty: with a tenth of the nodes, nine tenths. In
+/// the searches of [`forecast_nodes`], 0.89 of the states that would fit if the nodes were known fitted without these nodes, and
+/// with 1.05 times the forecast (geometric mean; least 0.30); with a twentieth 0.93 (0.68), with a tenth 0.91 (0.67).
+const SPARE_NODES: f64 = 1.0 / 20.0;
 
 /// Smallest factor of a growth that happens before slots run out. A smaller growth is not worth moving all vectors, because
 /// further vectors still find slots without it.
@@ -151,7 +151,9 @@ impl RawTable {
             // A CPU needs at most a bit for each slot of the smaller table.
             (false, false) => from.slots.div_ceil(8),
             // A GPU lists the slots whose vectors are left, and then has these (backend/cuda/growth.rs).
-            (false, true) if moved.kind == Kind::Bucket => size::most_left(from.slots).checked_mul(8 + moved.width() as u64 * 4)?,
+            (false, true) if moved.kind == Kind::Bucket => {
+                size::most_left(from.slots).checked_mul(8 + moved.width() as u64 * 4)?
+            }
             _ => 0,
         };
         let in_place = self.bytes_in_place(from, spec, buckets);
@@ -230,13 +232,24 @@ impl RawTable {
             // nodes of a whole batch at a time.
             now = [1, most_nodes];
         }
+        // Nodes that have as many bytes as a slot of a table of this size.
+        let nodes_of_slot = |size: Size| {
+            let bits = self.fitting(size).ok().and_then(|(spec, _)| spec.key_and_slot_bits());
+            bits.map_or(1.0, |(_, slot_bits)| f64::from(slot_bits) / 64.0)
+        };
         let of_slots = |slots: NonZeroU64| {
             let slots = slots.get();
-            let forecast = MORE_NODES * forecast_nodes(&earlier, now, slots as f64 * FULL);
-            let needed = forecast.min(slots as f64 * FULL * most_nodes as f64) / FULL;
-            // The nodes that exist already must not make the new table grow at once.
-            let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
-            Size { slots, nodes: if has_nodes { nodes } else { 0 } }
+            if !has_nodes {
+                return Size { slots, nodes: 0 };
+            }
+            let vectors = slots as f64 * FULL;
+            let with = |spare: f64| {
+                let needed = (forecast_nodes(&earlier, now, vectors) + spare).min(vectors * most_nodes as f64) / FULL;
+                // The nodes that exist already must not make the new table grow at once.
+                let nodes = needed.max(now[1] as f64 / GROW_AT_FILL).max(1.0).min(MAX_NODES as f64) as u64;
+                Size { slots, nodes }
+            };
+            with(SPARE_NODES * vectors * nodes_of_slot(with(0.0)))
         };
         let bytes = |to: Size| self.bytes_for(from, to);
         let &Budget { limit, taste, held, .. } = budget;
