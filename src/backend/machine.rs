@@ -152,7 +152,7 @@ pub(crate) trait Machine: Any + Send + Sync + UnwindSafe + RefUnwindSafe + fmt::
         self.new_store(parameters)
     }
 
-    /// Makes a table, without a filter, of memory that has its content.
+    /// Wraps memory that holds a table. The table has no filter.
     fn store_of(&self, table: TableMemory) -> Result<Box<dyn Store>>;
 
     /// Allocates zeroed host memory that the machine copies from and to directly. `None` if plain memory is as good.

@@ -185,7 +185,7 @@ impl TableMemory {
         Ok(table)
     }
 
-    /// The table of roots with which this table of trees begins (tree/table.cuh), of these parameters.
+    /// View of this tree table's root table (tree/table.cuh), which `parameters` describe.
     ///
     /// # Safety
     ///

@@ -19,10 +19,11 @@ use std::sync::atomic::Ordering;
 /// Fill up to which every vector finds a slot.
 pub(super) const FULL: f64 = 0.95;
 
-/// Bytes of nodes that a table gets besides the forecast ones, as a share of the bytes of its slots. If nodes are too many, some
-/// memory is lost; if they are too few, most of it may be, because slots stay empty: with a tenth of the nodes, nine tenths. In
-/// the searches of [`forecast_nodes`], 0.89 of the states that would fit if the nodes were known fitted without these nodes, and
-/// with 1.05 times the forecast (geometric mean; least 0.30); with a twentieth 0.93 (0.68), with a tenth 0.91 (0.67).
+/// Bytes of nodes beyond the forecast, as a share of the bytes of the slots. Too many nodes waste some memory. Too few waste
+/// more: with a tenth of the nodes that are needed, nine tenths of the slots stay empty.
+///
+/// Share of the possible states that were stored, in the searches of [`forecast_nodes`] with slots of 8 bytes, geometric mean and
+/// least: with 1.05 times the forecast instead 0.89, 0.30; with a twentieth 0.93, 0.68; with a tenth 0.91, 0.67.
 const SPARE_NODES: f64 = 1.0 / 20.0;
 
 /// Smallest factor of a growth that happens before slots run out. A smaller growth is not worth moving all vectors, because
@@ -232,7 +233,7 @@ impl RawTable {
             // nodes of a whole batch at a time.
             now = [1, most_nodes];
         }
-        // Nodes that have as many bytes as a slot of a table of this size.
+        // Size of a slot of such a table, in nodes of 8 bytes.
         let nodes_of_slot = |size: Size| {
             let bits = self.fitting(size).ok().and_then(|(spec, _)| spec.key_and_slot_bits());
             bits.map_or(1.0, |(_, slot_bits)| f64::from(slot_bits) / 64.0)

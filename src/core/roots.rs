@@ -1,4 +1,4 @@
-//! Growth of the slots of a table of trees beside its nodes.
+//! Growth of a tree table's slots while its nodes stay in place.
 //!
 //! Roots are vectors or keys of a table of their own, whose view comes first in that of the trees (tree/table.cuh). They name
 //! nodes by place. So if the nodes stay, the roots of a smaller table are those of a larger one, and nothing else moves.
@@ -9,9 +9,8 @@ use crate::layout::options::Parameters;
 use crate::layout::spec::Spec;
 
 impl RawTable {
-    /// Moves the roots of a table of trees to slots of another size, which `parameters` describe with as many nodes as before.
-    /// Nodes stay where they are. After an error nothing has changed. `spare`: as for
-    /// [`second_table`](Self::second_table).
+    /// Moves the roots of a tree table to slots of another size, which `parameters` describe with as many nodes as before. Nodes
+    /// stay where they are. After an error nothing has changed. `spare`: bytes that the growth may use in addition.
     ///
     /// When whole trees were put into the larger table, an exploration of 18 million states from 2^20 slots (anderson.6, 3 words,
     /// a tree table, two threads) took 42 to 43 s of user time. It takes 32 s now, and 28 to 33 s with the right capacity.
@@ -20,7 +19,7 @@ impl RawTable {
         let (from, to) = (of_roots(sized.spec, sized.buckets), of_roots(parameters.spec, parameters.buckets));
         let (machine, store) = (sized.store.machine(), &sized.store);
         let geometry = machine.geometry(parameters.spec)?;
-        // SAFETY: the roots are dropped before the table changes, which is borrowed.
+        // SAFETY: the table is borrowed, and the roots are dropped before it changes.
         let roots = unsafe { store.table().of_roots(&from, &machine.geometry(from.spec)?) };
         let roots = TableState::of(machine.store_of(roots)?, &from);
         let mut larger = self.second_table(&roots, &to, spare)?;

@@ -2,10 +2,12 @@
 //!
 //! A table that grows in place (`Bytes::in_place`) doubles as long as that fits, and then takes the rest.
 //!
-//! Other tables need the old and the new table at once. If they doubled for as long as they can, they would end with a third to
-//! two thirds of the memory: if a table takes more than a third, one of twice the size does not fit beside it. So their last
-//! growth starts from a table that is small compared with the limit, and takes all the rest: from a sixteenth of the limit to
-//! fifteen sixteenths.
+//! Other tables need the old and the new table at once. (Compact tables do not grow in place: when one is 0.9 full, 7 to 11 % of
+//! its keys are stored by other functions than the first, far from the bucket where the larger table has them. A list of these
+//! keys takes more than the sixteenth of the memory that this schedule loses.) If they doubled for as long as they can, they
+//! would end with a third to two thirds of the memory: if a table takes more than a third, one of twice the size does not fit
+//! beside it. So their last growth starts from a table that is small compared with the limit, and takes all the rest: from a
+//! sixteenth of the limit to fifteen sixteenths.
 //!
 //! Price of the schedule: if the limit is much more than the table needs in the end, the last growth clears more memory than is
 //! used. So the last growth comes early ([`Taste::Early`]) only if the limit is memory of the table's own.
@@ -200,12 +202,14 @@ pub(super) fn nodes_of_next(earlier: &[[u64; 2]], now: [u64; 2]) -> Option<f64> 
 /// fits the counts far better.
 ///
 /// Tried with the counts of 22 searches of BEEM models, for limits of 16 times the table from which the forecast is made. Share
-/// of the states that would fit if the nodes were known, geometric mean and least, with slots of 8 and of 4 bytes:
+/// of the states that were stored, if 1 are those that would fit if the nodes were known, geometric mean and least, with slots of
+/// 8 and of 4 bytes:
 ///
-/// - this power, with the nodes that are added to it (`SPARE_NODES` of growth_limit.rs): 0.93, 0.68; 0.91, 0.54;
-/// - nodes in proportion to c + s N^e, through three counts: 0.93, 0.69; 0.90, 0.53;
-/// - exponents that fall on, by a law through three counts, with 1.05 times the nodes: 0.80, 0.11; 0.80, 0.11. The law takes a
-///   fall of the exponent for its end. With at least 0.8 of the power's further nodes: 0.94, 0.74; 0.90, 0.52.
+/// - this power, with spare nodes (`SPARE_NODES` of growth_limit.rs): 0.93, 0.68; 0.91, 0.54;
+/// - a constant and a power of N, through three counts, with as many spare nodes: 0.93, 0.69; 0.90, 0.53;
+/// - a power whose exponent goes on falling as between three counts, times 1.05: 0.80, 0.11; 0.80, 0.11. It forecasts that nodes
+///   run out when their growth only slows for a while. With spare nodes instead, and at least 0.8 of the new nodes that the first
+///   power forecasts: 0.94, 0.74; 0.90, 0.52.
 pub(super) fn forecast_nodes(earlier: &[[u64; 2]], now: [u64; 2], vectors: f64) -> f64 {
     let now = now.map(|count| (count as f64).max(1.0));
     let known = earlier.iter().rev().filter(|of| of[0] >= 64 && of[1] > 0).map(|of| of.map(|count| count as f64));

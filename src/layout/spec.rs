@@ -75,7 +75,7 @@ impl Spec {
         if self.is_compact() { Some((self.key_bits, self.slot_bits)) } else { None }
     }
 
-    /// Spec of the table of roots with which a table of trees begins.
+    /// Spec of a tree table's root table.
     pub(crate) const fn of_roots(self) -> Self {
         Self { kind: self.kind.of_roots(), width: self.hashed_words(), strategy: Strategy::DEFAULT, ..self }
     }

@@ -153,8 +153,8 @@ fn nodes_run_out_before_a_vector_is_stored(device: &Device) {
     assert!(stats.nodes as f64 * 8.0 > 0.75 * limit as f64, "{stats:?}");
 }
 
-/// The first vectors share more and more of their pairs of words, which are soon all there. Later each vector needs more nodes
-/// again. (Forecasts that followed the fall in the numbers of new nodes to its end left nine tenths of the slots empty.)
+/// Soon nearly all pairs of words have occurred, so that vectors bring fewer new nodes. But their number does not fall further.
+/// (Forecasts that extrapolated the fall left nine tenths of the slots empty.)
 fn nodes_that_seem_to_run_out_do_not(device: &Device) {
     fn holds<S: Kind>(device: &Device, width: usize, vector: impl Fn(u64, u32) -> u32) {
         let limit = 24 << 20;

@@ -26,8 +26,8 @@ const FEWEST_SLOTS: u64 = 1 << 20;
 /// programs on the same GPU.
 const SHARE: u64 = 4;
 
-/// A tree table has one node per this many slots, or more if it has fewer than some 4 * 10^8 slots ([`nodes_beside`]): state
-/// vectors have far fewer nodes than states.
+/// Slots for each node in a large first table of trees. Tables of fewer than 3.8 * 10^8 slots have more nodes than that
+/// ([`nodes_beside`]).
 const SLOTS_A_NODE: u64 = 8;
 
 /// On a CPU the first table takes one part in this many of the memory. Growth needs the old and the new table at once, and such a
@@ -62,7 +62,7 @@ impl Listed {
     /// Eighths of a byte for each slot of a table of this kind.
     fn eighths_a_slot(self, kind: TableKind) -> u64 {
         match self {
-            // The rows of an index are in the order of the search.
+            // An indexed table needs no list: its rows are in the order of the search.
             _ if kind == TableKind::Indexed => 0,
             Self::All => 8 * 8,
             Self::Levels => 5,
@@ -119,7 +119,10 @@ pub fn kind(options: &TableOptions, layout: &Layout, device: &Device, any: bool)
         None => memory::free_memory() / 5 * 4,
     };
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
-    let fits = |kind| bytes_of(slots, slot_bytes(kind, words), kind, words, Listed::All).saturating_add(more(kind)) <= bytes;
+    let fits = |kind| {
+        let nodes = nodes_of(kind, words, options.nodes, slots);
+        bytes_of(slots, slot_bytes(kind, words), nodes, Listed::All.eighths_a_slot(kind)).saturating_add(more(kind)) <= bytes
+    };
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
@@ -175,7 +178,7 @@ pub fn size(
             };
             let most = if options.memory.is_some() { u64::MAX } else { MOST_SLOTS };
             let bytes = (bytes / sharing).saturating_sub(bytes_of_more_rows(kind, layout.words));
-            slots_on_gpu(bytes, kind, layout, listed, most)
+            slots_on_gpu(bytes, options.nodes, kind, layout, listed, most)
         }
         None => {
             let bytes = memory::free_memory().min(options.memory.unwrap_or(u64::MAX));
@@ -214,23 +217,24 @@ pub fn why(options: &TableOptions, resumes: bool, layout: &Layout, spec: Spec) -
     }
 }
 
-/// Slots that fit `bytes` with their nodes and lists, at most `most`.
-fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, most: u64) -> u64 {
+/// Slots that fit `bytes` with their nodes and lists, at most `most`. `nodes`: number of node slots, if it is chosen.
+fn slots_on_gpu(bytes: u64, nodes: Option<u64>, kind: TableKind, layout: &Layout, listed: Listed, most: u64) -> u64 {
     // A table of this size stays below 85 % even with all possible states, so it does not grow.
     let states = 1u64.checked_shl(layout.bits).map_or(u64::MAX, |states| states.saturating_mul(5) / 4);
     let most = most.min(states.max(64)).min(bytes).max(1);
-    let (words, trees) = (layout.words, has_trees(kind, layout.words));
+    let (words, listed) = (layout.words, listed.eighths_a_slot(kind));
+    let nodes = |slots| nodes_of(kind, words, nodes, slots);
     let slots = |slot: u64| {
         let (mut fits, mut too_many) = (1, most + 1);
         while too_many - fits > 1 {
             let middle = fits + (too_many - fits) / 2;
-            if bytes_of(middle, slot, kind, words, listed) <= bytes { fits = middle } else { too_many = middle }
+            if bytes_of(middle, slot, nodes(middle), listed) <= bytes { fits = middle } else { too_many = middle }
         }
         fits
     };
-    if kind == TableKind::Compact || (kind == TableKind::TreeCompact && trees) {
+    if kind == TableKind::Compact || (kind == TableKind::TreeCompact && words > 2) {
         // The smallest slots that keys fit, as the library chooses them.
-        let key_bits = |slots| if trees { roots_of(layout, slots) } else { layout.end };
+        let key_bits = |slots| if nodes(slots) > 0 { root_bits(layout, nodes(slots) + MORE_NODES) } else { layout.end };
         let of_slots = [2, 4].map(|slot| (slot, slots(slot)));
         let narrow = of_slots.into_iter().find(|(slot, slots)| keys_fit(key_bits(*slots), *slot, *slots));
         return narrow.map_or_else(|| slots(KEY), |(_, slots)| slots);
@@ -238,19 +242,24 @@ fn slots_on_gpu(bytes: u64, kind: TableKind, layout: &Layout, listed: Listed, mo
     slots(slot_bytes(kind, words))
 }
 
-/// Nodes beside this many slots, if neither is chosen. Nodes grow slower than states: after n = 0.3 to 24 million states, 17 of
-/// 23 models of BEEM had up to 6.9 n^0.8 nodes, and six had more. So a smaller table has relatively more. With one for eight
-/// slots, trees of at.6 and bakery.8 within 1 GiB ended with 72 and 75 % of 105 million slots used (H200).
+/// Nodes of a table with this many slots; 0 if it has no trees. `chosen`: their number, if it is chosen.
+fn nodes_of(kind: TableKind, words: usize, chosen: Option<u64>, slots: u64) -> u64 {
+    if has_trees(kind, words) { chosen.unwrap_or_else(|| nodes_beside(slots)) } else { 0 }
+}
+
+/// Nodes beside this many slots, if neither is chosen. Nodes grow slower than states: 17 of 23 BEEM models had at most 6.9 n^0.8
+/// nodes after n states (n = 0.3 to 24 million). So a smaller table needs more of them for a slot. With a node for eight slots,
+/// trees of at.6 and bakery.8 within 1 GiB used only 72 and 75 % of 105 million slots (H200).
 fn nodes_beside(slots: u64) -> u64 {
     let of_few = (6.5 * (slots as f64).powf(0.8)) as u64;
     (slots / SLOTS_A_NODE).max(of_few.min(slots)).max(FEWEST_SLOTS.min(slots)).min(MOST_NODES)
 }
 
-/// Bits of the root of a state in a tree with this many nodes (`TableBuilder::slot_bits` has the rule).
+/// Bits of the root of a state in a tree with this many nodes (`TableBuilder::slot_bits` and `last_bits` have the rule).
 fn root_bits(layout: &Layout, nodes: u64) -> u32 {
     let reference = (u64::BITS - nodes.leading_zeros()).max(10);
     let ends_in_word = (layout.words - 1).is_power_of_two();
-    (if ends_in_word { reference + layout.last_bits() } else { 2 * reference }).max(20)
+    (if ends_in_word { reference + layout.last_bits().max(10) } else { 2 * reference }).max(20)
 }
 
 /// Bits of the root of a state in a tree of a first table of this many slots.
@@ -297,11 +306,10 @@ fn has_trees(kind: TableKind, words: usize) -> bool {
     matches!(kind, TableKind::Tree | TableKind::TreeCompact) && words > 2
 }
 
-/// Bytes of this many slots on a GPU, with the nodes of trees, and of what is listed of each state beside them.
-fn bytes_of(slots: u64, slot_bytes: u64, kind: TableKind, words: usize, listed: Listed) -> u64 {
-    let eighths = u128::from(slots) * u128::from(8 * slot_bytes + listed.eighths_a_slot(kind));
-    let nodes = if has_trees(kind, words) { NODE * nodes_beside(slots) } else { 0 };
-    u64::try_from(eighths / 8).unwrap_or(u64::MAX).saturating_add(nodes)
+/// Bytes of this many slots on a GPU, of the nodes beside them, and of lists. `listed`: eighths of a byte of lists for each slot.
+fn bytes_of(slots: u64, slot_bytes: u64, nodes: u64, listed: u64) -> u64 {
+    let eighths = u128::from(slots) * u128::from(8 * slot_bytes + listed);
+    u64::try_from(eighths / 8).unwrap_or(u64::MAX).saturating_add(nodes.saturating_mul(NODE))
 }
 
 /// Bytes of a slot alone.
@@ -338,7 +346,7 @@ mod tests {
 
     #[test]
     fn tables_are_as_large_as_is_useful() {
-        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, kind, &layout(words, bits), Listed::All, MOST_SLOTS);
+        let slots = |bytes, kind, words, bits| slots_on_gpu(bytes, None, kind, &layout(words, bits), Listed::All, MOST_SLOTS);
         assert_eq!(slots(1 << 40, TableKind::Bucket, 3, 90), MOST_SLOTS);
         assert_eq!(slots(24 << 20, TableKind::Bucket, 3, 90), 1 << 20);
         assert_eq!(slots(20 << 20, TableKind::TreeCompact, 20, 600), 1 << 20, "a node for each");
@@ -354,12 +362,13 @@ mod tests {
         assert_eq!(slots(1 << 40, TableKind::Bucket, 2, 64), MOST_SLOTS);
         assert_eq!(slots(0, TableKind::Bucket, 2, 64), 1);
         // Lists of two levels leave more to the table.
-        let slots = |bytes, kind, bits| slots_on_gpu(bytes, kind, &layout(2, bits), Listed::Levels, u64::MAX);
+        let slots = |bytes, kind, bits| slots_on_gpu(bytes, None, kind, &layout(2, bits), Listed::Levels, u64::MAX);
         assert_eq!(slots(24 << 30, TableKind::Bucket, 64), (192 << 30) / 69);
         assert_eq!(slots(24 << 30, TableKind::Compact, 56), (192 << 30) / 37);
-        // Roots of a reference of 30 bits and a last word of 12 bits fit slots of 2 bytes, those with one of 13 bits slots of 4
-        // bytes, and those with one of 29 bits neither.
-        let trees = |last: u32| slots_on_gpu(24 << 30, TableKind::TreeCompact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
+        // Roots of a reference of 30 bits and a last word of 12 bits fit slots of 2 bytes. With 13 bits they fit 4 bytes; with 29
+        // bits they need 8.
+        let compact = TableKind::TreeCompact;
+        let trees = |last: u32| slots_on_gpu(24 << 30, None, compact, &layout(3, 64 + last), Listed::Levels, u64::MAX);
         assert_eq!([trees(12), trees(13), trees(29)], [(192 << 30) / 29 + 1, (192 << 30) / 45, (192 << 30) / 77]);
     }
 
@@ -367,10 +376,12 @@ mod tests {
     #[test]
     fn trees_take_their_nodes_into_account() {
         for (log2, slots_a_node) in [(14, 1), (24, 1), (27, 4), (30, 6), (34, 8), (40, 28)] {
-            let slots = slots_on_gpu(1 << log2, TableKind::Tree, &layout(3, 96), Listed::Levels, u64::MAX);
-            let takes = |slots| bytes_of(slots, 8, TableKind::Tree, 3, Listed::Levels);
+            let of = |nodes| slots_on_gpu(1 << log2, nodes, TableKind::Tree, &layout(3, 96), Listed::Levels, u64::MAX);
+            let (slots, takes) = (of(None), |slots| bytes_of(slots, 8, nodes_beside(slots), 5));
             assert!(takes(slots) <= 1 << log2 && takes(slots + 1) > 1 << log2, "{slots} slots");
             assert_eq!(slots / nodes_beside(slots), slots_a_node, "{slots} slots");
+            // The number of nodes is given.
+            assert!(of(Some(1000)).abs_diff(((1 << log2) - 8000) * 8 / 69) <= 1);
         }
     }
 
@@ -457,7 +468,7 @@ mod tests {
     #[cfg(feature = "cpu")]
     #[test]
     fn bits_of_roots_are_those_of_the_table() {
-        for (words, end) in [(3, 74), (4, 128), (5, 140), (7, 224)] {
+        for (words, end) in [(3, 72), (3, 74), (4, 128), (5, 129), (5, 140), (7, 224)] {
             let layout = layout(words, end);
             for nodes in [1000u64, 1 << 14, 30_000] {
                 let builder = warpset::CompactTreeTable::builder(words).capacity(64).nodes(nodes).last_bits(layout.last_bits());

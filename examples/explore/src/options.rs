@@ -479,8 +479,8 @@ pub struct TableOptions {
     pub capacity: Option<u64>,
 
     /// Initial number of node slots of a tree table. States of 1 or 2 words have no nodes. If only the node table is full, only
-    /// it grows; with several ranks both grow together [default: --capacity, if given; else the number of slots up to 2^20, and
-    /// beyond that an eighth of it, but at least 2^20]
+    /// it grows; with several ranks both grow together [default: --capacity, if given; else one for each slot up to 2^20 slots,
+    /// and beyond that 6.5 * slots^0.8, but at least 2^20 and at least an eighth of the slots]
     #[arg(long, value_name = "SLOTS", value_parser = parse_count, help_heading = "Table and engine")]
     pub nodes: Option<u64>,
 

@@ -151,7 +151,7 @@ mod tests {
         assert!(of(3, 72).contains("  bucket        12, 16 where slots are padded\n"), "{}", of(3, 72));
         assert!(
             of(3, 72).contains(
-                "  tree-compact  2 from 2^11 slots on, 4 from 2^10 slots on, else 8 for a root, and up to 1 node of 8, shared\n"
+                "  tree-compact  2 from 2^22 slots on, 4 from 2^10 slots on, else 8 for a root, and up to 1 node of 8, shared\n"
             ),
             "{}",
             of(3, 72)

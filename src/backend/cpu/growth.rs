@@ -24,8 +24,8 @@ pub(super) fn is_filled_in_order(spec: Spec) -> bool {
     spec.kind == Kind::Bucket && spec.width() <= 9
 }
 
-/// Fills a table, whatever its memory holds, with the vectors of a smaller one, which has `slots` slots. Returns the counts:
-/// vectors that found no slot are `full`. It needs a bit for each slot of the smaller table besides.
+/// Fills `to` with the vectors of `from`, a smaller table of `slots` slots, whatever the memory of `to` held. Returns the counts:
+/// vectors that found no slot are `full`. Allocates a bit for each slot of `from`.
 ///
 /// # Safety
 ///
