@@ -119,10 +119,9 @@ pub fn kind(options: &TableOptions, layout: &Layout, device: &Device, any: bool)
         None => memory::free_memory() / 5 * 4,
     };
     let more = |kind| if device.is_gpu() { bytes_of_more_rows(kind, words) } else { 0 };
-    let fits = |kind| {
-        let nodes = nodes_of(kind, words, options.nodes, slots);
-        bytes_of(slots, slot_bytes(kind, words), nodes, Listed::All.eighths_a_slot(kind)).saturating_add(more(kind)) <= bytes
-    };
+    // Buckets and indexes have no nodes.
+    let takes = |kind| bytes_of(slots, slot_bytes(kind, words), 0, Listed::All.eighths_a_slot(kind));
+    let fits = |kind| takes(kind).saturating_add(more(kind)) <= bytes;
     Ok(if !fits(first) && fits(TableKind::Indexed) { TableKind::Indexed } else { first })
 }
 
